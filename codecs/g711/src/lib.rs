@@ -1,0 +1,2 @@
+//! G.711 A-law and mu-law.
+#![forbid(unsafe_code)]

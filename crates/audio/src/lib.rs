@@ -1,0 +1,2 @@
+//! Codec traits, PCM, tones, mixing and the recording tap.
+#![forbid(unsafe_code)]

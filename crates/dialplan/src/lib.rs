@@ -1,0 +1,2 @@
+//! The dialplan: (plan, request) to decision.
+#![forbid(unsafe_code)]

@@ -1,0 +1,1 @@
+//! Shards of media sessions on a rayon pool; deadlines accounted.

@@ -1,0 +1,1 @@
+//! The load lab: callers, callees, audio checks, measurement; an independent witness.

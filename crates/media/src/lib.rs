@@ -1,0 +1,2 @@
+//! One call's media: two legs, relay or transcode path, taps; sans-IO.
+#![forbid(unsafe_code)]

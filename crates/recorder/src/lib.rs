@@ -1,0 +1,1 @@
+//! Recordings: decode and write from taps, WAV by hound, spool limits.

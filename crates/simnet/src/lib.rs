@@ -1,0 +1,1 @@
+//! Simulated clock and lossy network, world runner, ladder diagrams.

@@ -1,0 +1,3 @@
+//! Tandem: a B2BUA media server and load lab.
+
+fn main() {}

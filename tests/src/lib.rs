@@ -1,0 +1,1 @@
+//! Support for the scenario and end-to-end tests.
