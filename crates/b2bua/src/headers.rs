@@ -7,10 +7,10 @@
 
 use std::net::SocketAddr;
 
-use sip::{Body, Fields, Flow, HeaderField, Host, Incoming, Invite, Name, Transport, Uri};
+use sip::{Body, Contact, Fields, Flow, HeaderField, Host, Incoming, Invite, Name, Transport, Uri};
 
 use crate::config::Config;
-use crate::registrar::Binding;
+use crate::registrar::{Binding, Contacts};
 
 /// The parties of an INVITE as the dialplan knows them.
 #[derive(Debug, Default)]
@@ -48,20 +48,16 @@ pub(crate) fn aor_user(message: &Incoming) -> Option<String> {
     (!user.is_empty() && user.len() <= 128).then_some(user)
 }
 
-/// The contacts of a REGISTER with their own intervals: `Some(None)` is `*`, `None` an unreadable
-/// Contact.
-#[expect(clippy::type_complexity, reason = "read once, right where it is made")]
-pub(crate) fn registered_contacts(message: &Incoming) -> Option<Option<Vec<(String, Option<u32>)>>> {
-    if message.values(Name::Contact).any(|value| value.trim() == "*") {
-        return Some(None);
-    }
+/// The contacts of a REGISTER with their own intervals in seconds; `None` where one is unreadable.
+pub(crate) fn registered_contacts(message: &Incoming) -> Option<Contacts<'_>> {
     let mut contacts = Vec::new();
-    for contact in message.contacts() {
-        let contact = contact.ok()?;
-        let own = contact.param("expires").and_then(|value| value?.parse().ok());
-        contacts.push((contact.uri.to_owned(), own));
+    for value in message.contact_values() {
+        match value.ok()? {
+            Contact::Star => return Some(Contacts::All),
+            Contact::Address(contact) => contacts.push((contact.uri, contact.expires())),
+        }
     }
-    Some(Some(contacts))
+    Some(Contacts::These(contacts))
 }
 
 /// The session description of a message.
@@ -173,7 +169,7 @@ pub(crate) fn towards_callee(message: &Incoming, config: &Config) -> Result<Temp
     for name in &config.pass_headers {
         for (written, _, value) in message.all_headers() {
             if written.eq_ignore_ascii_case(name) {
-                fields.push(HeaderField::Other(name.clone(), unfold(value)));
+                fields.push(HeaderField::Other(name.clone(), sip::unfold(value).into_owned()));
             }
         }
     }
@@ -186,7 +182,7 @@ pub(crate) fn towards_callee(message: &Incoming, config: &Config) -> Result<Temp
         _ => own_host(config),
     };
     let display = from.display.as_deref().filter(|name| !name.is_empty());
-    let quoted = display.map(|name| format!("{} ", quote(name))).unwrap_or_default();
+    let quoted = display.map(|name| format!("{} ", sip::quote(name))).unwrap_or_default();
     Ok(Template {
         from: format!("{quoted}<sip:{raw_user}{at}{host}>"),
         caller_user: raw_user.to_owned(),
@@ -203,23 +199,4 @@ fn own_host(config: &Config) -> String {
         (None, SocketAddr::V4(address)) => address.ip().to_string(),
         (None, SocketAddr::V6(address)) => format!("[{}]", address.ip()),
     }
-}
-
-/// A display name as a quoted string (RFC 3261 section 25.1).
-fn quote(name: &str) -> String {
-    let mut quoted = String::with_capacity(name.len() + 2);
-    quoted.push('"');
-    for c in name.chars() {
-        if matches!(c, '"' | '\\') {
-            quoted.push('\\');
-        }
-        quoted.push(c);
-    }
-    quoted.push('"');
-    quoted
-}
-
-/// A header value on one line: a fold is white space (RFC 3261 section 7.3.1).
-fn unfold(value: &str) -> String {
-    value.split(['\r', '\n']).map(str::trim).filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" ")
 }

@@ -74,13 +74,10 @@ impl B2bua {
     /// wall time for the records.
     #[must_use]
     pub fn new(config: Config, plan: Arc<Plan>, seed: [u8; 32], epoch: Epoch) -> Self {
-        let mut rng = Rng::from_seed(seed);
-        let mut endpoint_seed = [0; 32];
-        rng.fill(&mut endpoint_seed);
-        let mut hasher = || SeededState::new(rng.next_u64(), rng.next_u64());
-        let (usages, relayed) = (hasher(), hasher());
+        let mut rng = Rng::new(seed);
+        let (usages, relayed) = (rng.hasher(), rng.hasher());
         Self {
-            endpoint: Endpoint::new(config.sip.clone(), endpoint_seed),
+            endpoint: Endpoint::new(config.sip.clone(), rng.bytes()),
             registrar: Registrar::new(config.registrar.clone()),
             config,
             plan,

@@ -12,7 +12,7 @@ use crate::call::Kind;
 use crate::headers::{self, Destination};
 use crate::machine::B2bua;
 use crate::negotiate;
-use crate::registrar::{Contacts, Registration};
+use crate::registrar::{Binding, RegisterError, Registration};
 
 /// What this server does, for Allow (RFC 3261 section 20.5).
 const ALLOW: &str = "INVITE, ACK, BYE, CANCEL, OPTIONS, INFO, UPDATE, REGISTER";
@@ -93,23 +93,17 @@ impl B2bua {
             self.respond(now, txn, 400, Vec::new());
             return;
         };
-        let contacts: Contacts<'_> = match &contacts {
-            None => Contacts::All,
-            Some(list) => {
-                Contacts::These(list.iter().map(|(uri, own)| (uri.as_str(), *own)).collect())
-            }
-        };
         let request = Registration {
             user: &user,
             call_id: message.call_id().unwrap_or_default(),
             cseq: message.cseq().map_or(0, |cseq| cseq.number),
-            expires: message.header(Name::Expires).and_then(|value| value.parse().ok()),
+            expires: message.expires().ok().flatten(),
             contacts,
             flow,
         };
         let (status, fields): (u16, Fields) = match self.registrar.register(now, &request) {
             Ok(bindings) => {
-                let contact = |binding: &crate::registrar::Binding| {
+                let contact = |binding: &Binding| {
                     let left = binding.expires.saturating_duration_since(now).as_secs();
                     HeaderField::Known(Name::Contact, format!("<{}>;expires={left}", binding.uri))
                 };
@@ -117,7 +111,7 @@ impl B2bua {
             }
             Err(error) => {
                 let fields = match error {
-                    crate::registrar::RegisterError::TooBrief { min_expires_s } => {
+                    RegisterError::TooBrief { min_expires_s } => {
                         vec![HeaderField::Known(Name::MinExpires, min_expires_s.to_string())]
                     }
                     _ => Vec::new(),
