@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use dialplan::Plan;
-use media::command::MediaEvent;
+use media::command::{LegStats, MediaEvent};
 use sip::{
     ClientTxnId, Endpoint, Event, Flow, ResolveError, ResolveId, Rng, SeededState, ServerTxnId,
     Transport, UsageId,
@@ -132,14 +132,12 @@ impl B2bua {
     pub fn handle_media(&mut self, now: Instant, event: &MediaEvent) {
         match event {
             MediaEvent::Stopped { session, stats } => {
-                let id = CallId::from_u64(session.0);
-                if self.call(id).is_some_and(|call| call.state == State::Ending) {
-                    self.finish(now, id, Some(stats));
-                } else {
-                    self.media_lost(now, id);
-                }
+                self.media_over(now, CallId::from_u64(session.0), Some(stats));
             }
-            MediaEvent::Failed { session, .. } => self.media_lost(now, CallId::from_u64(session.0)),
+            MediaEvent::Failed { session, reason } => {
+                tracing::warn!(session = session.0, ?reason, "media failed");
+                self.media_over(now, CallId::from_u64(session.0), None);
+            }
             MediaEvent::PlayFinished { session } => {
                 let cause = Cause::after_answer(Party::Server, crate::cause::NORMAL_CLEARING, "played");
                 self.end_with(now, CallId::from_u64(session.0), cause, Input::PlayFinished);
@@ -286,9 +284,16 @@ impl B2bua {
         CallId { key, generation: self.generation }
     }
 
-    fn media_lost(&mut self, now: Instant, id: CallId) {
-        let cause = Cause { by: Party::Server, sip: 500, q850: 41, why: "media failed" };
-        self.end_with(now, id, cause, Input::MediaFailed);
+    /// The session is no more: as asked, which ends the call, or by itself, which ends it too.
+    fn media_over(&mut self, now: Instant, id: CallId, stats: Option<&[LegStats; 2]>) {
+        let Some(call) = self.call_mut(id) else { return };
+        call.media_started = false;
+        if call.state == State::Ending {
+            self.finish(now, id, stats);
+        } else {
+            let cause = Cause { by: Party::Server, sip: 500, q850: 41, why: "media failed" };
+            self.end_with(now, id, cause, Input::MediaFailed);
+        }
     }
 
     /// Moves what the endpoint has to say outwards, and its events to the calls.

@@ -76,7 +76,7 @@ impl B2bua {
         let taken = headers::description(message)
             .ok()
             .flatten()
-            .is_some_and(|answer| call.media[answered as usize].accept(answer).is_ok());
+            .is_some_and(|answer| call.media[answered.index()].accept(answer).is_ok());
         let body = if taken { self.answer_again(id, asked) } else { Err(488) };
         match body {
             Ok(body) => {
@@ -97,7 +97,7 @@ impl B2bua {
     ) {
         let Some(call) = self.call_mut(id) else { return };
         let side = call.side(usage);
-        call.media[side as usize].withdraw();
+        call.media[side.index()].withdraw();
         let waiting = call.renegotiation.take().and_then(|asked| call.usage(asked.from));
         let gone = matches!(failure, Failure::Response(481 | 408) | Failure::Timeout);
         let status = match failure {
@@ -138,26 +138,26 @@ impl B2bua {
         let Some(call) = self.call_mut(id) else { return };
         let other = side.other();
         let asked = offer.audio().map(|audio| audio.direction);
-        let told = call.media[other as usize].agreed.as_ref().map(|agreed| agreed.direction);
+        let told = call.media[other.index()].agreed.as_ref().map(|agreed| agreed.direction);
         let concerns_other = matches!(call.kind, Kind::Bridge(_))
             && told.is_some()
             && asked.is_some_and(|asked| Some(asked) != told && is_change(call, side, asked));
         let renegotiation = Renegotiation { from: side, offer: Some(offer) };
         if concerns_other {
-            let formats = call.media[other as usize]
+            let formats = call.media[other.index()]
                 .agreed
                 .as_ref()
                 .map(|agreed| agreed.recv_formats_with_events())
                 .unwrap_or_default();
             let direction = asked.expect("checked above");
-            let body = call.media[other as usize].offer(formats, direction);
+            let body = call.media[other.index()].offer(formats, direction);
             let Some(target) = call.usage(other) else { return };
             call.renegotiation = Some(renegotiation);
             let body = Some(headers::sdp(body));
             if self.endpoint.reinvite(now, target, Vec::new(), body).is_err() {
                 if let Some(call) = self.call_mut(id) {
                     call.renegotiation = None;
-                    call.media[other as usize].withdraw();
+                    call.media[other.index()].withdraw();
                 }
                 self.respond_reinvite(now, usage, 491, None);
             }
@@ -176,7 +176,7 @@ impl B2bua {
     fn answer_again(&mut self, id: CallId, asked: Renegotiation) -> Result<Vec<u8>, u16> {
         let ours = self.config.codecs.clone();
         let Some(call) = self.call_mut(id) else { return Err(481) };
-        let other = call.media[asked.from.other() as usize].agreed.as_ref();
+        let other = call.media[asked.from.other().index()].agreed.as_ref();
         let (formats, direction) = match other {
             Some(agreed) => (
                 negotiate::formats_for_caller(&agreed.send_format, &ours),
@@ -185,7 +185,7 @@ impl B2bua {
             None => (negotiate::own_formats(&ours), sdp::Direction::SendRecv),
         };
         let offer = asked.offer.ok_or(488_u16)?;
-        call.media[asked.from as usize].answer(&offer, formats, direction).map_err(|_| 488)
+        call.media[asked.from.index()].answer(&offer, formats, direction).map_err(|_| 488)
     }
 
     /// Our offer in the 2xx to a re-INVITE that brought none: what stands, with hold lifted where
@@ -199,7 +199,7 @@ impl B2bua {
             Some(agreed) => negotiate::formats_for_caller(&agreed.send_format, &ours),
             None => negotiate::own_formats(&ours),
         };
-        Some(call.media[side as usize].offer(formats, direction))
+        Some(call.media[side.index()].offer(formats, direction))
     }
 
     /// Direct media: the other side is asked with the very same description.
@@ -227,7 +227,7 @@ impl B2bua {
 
 /// Whether the direction that one side asks for differs from what it last asked for.
 fn is_change(call: &Call, side: Side, asked: sdp::Direction) -> bool {
-    let leg = &call.media[side as usize];
+    let leg = &call.media[side.index()];
     let before = leg.remote.as_ref().and_then(sdp::Session::audio).map(|audio| audio.direction);
     before != Some(asked)
 }

@@ -153,7 +153,7 @@ impl B2bua {
             self.relay(now, txn, usage, message);
             return;
         }
-        let side = call.side(usage) as usize;
+        let side = call.side(usage).index();
         if call.renegotiation.is_some() || call.media[side].agreed.is_none() {
             self.respond(now, txn, 491, Vec::new());
             return;

@@ -286,11 +286,11 @@ impl B2bua {
             if let Some(target) = target {
                 self.endpoint.ack(now, target, headers::body(message));
             }
-        } else if call.media[side as usize].awaits_answer() {
+        } else if call.media[side.index()].awaits_answer() {
             let answered = headers::description(message)
                 .ok()
                 .flatten()
-                .is_some_and(|answer| call.media[side as usize].accept(answer).is_ok());
+                .is_some_and(|answer| call.media[side.index()].accept(answer).is_ok());
             if answered {
                 self.sync_media(id);
             } else if side == Side::A && call.state == State::Accepted {
