@@ -14,13 +14,11 @@
 
 mod client;
 mod server;
-#[cfg(test)]
-mod table;
 
 use std::time::{Duration, Instant};
 
 pub(crate) use client::{ClientInvite, ClientOther};
-pub(crate) use server::{ServerInvite, ServerOther};
+pub(crate) use server::{InviteState as ServerInviteState, ServerInvite, ServerOther};
 
 /// The base intervals (RFC 3261 section 17.1.1.1 and table 4).
 #[derive(Copy, Clone, Debug)]
@@ -93,7 +91,7 @@ impl Effect {
 
 /// A repeat timer: doubles its interval each time it fires.
 #[derive(Copy, Clone, Debug)]
-struct Repeat {
+pub(crate) struct Repeat {
     at: Instant,
     interval: Duration,
 }

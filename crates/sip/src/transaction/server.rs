@@ -44,7 +44,7 @@ impl ServerInvite {
     pub(crate) fn respond(&mut self, now: Instant, code: u16) -> bool {
         use InviteState as S;
         match (self.state, code) {
-            (S::Proceeding, 100..=199) => {}
+            (S::Proceeding, 100..=199) | (S::Accepted { .. }, 200..=299) => {}
             (S::Proceeding, 200..=299) => {
                 self.state = S::Accepted { l: now + self.timing.give_up() };
             }
@@ -54,7 +54,6 @@ impl ServerInvite {
                     h: now + self.timing.give_up(),
                 };
             }
-            (S::Accepted { .. }, 200..=299) => {}
             _ => return false,
         }
         true
