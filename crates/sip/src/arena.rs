@@ -54,23 +54,36 @@ pub(crate) struct Arena<I, T> {
 
 impl<I: Id, T> Arena<I, T> {
     pub(crate) fn new() -> Self {
-        Self { slab: Slab::new(), generation: 0, id: std::marker::PhantomData }
+        Self {
+            slab: Slab::new(),
+            generation: 0,
+            id: std::marker::PhantomData,
+        }
     }
 
     pub(crate) fn insert(&mut self, value: T) -> I {
         self.generation = self.generation.wrapping_add(1);
         let key = self.slab.insert((self.generation, value));
-        I::new(u32::try_from(key).expect("the endpoint's limits are far below 2^32"), self.generation)
+        I::new(
+            u32::try_from(key).expect("the endpoint's limits are far below 2^32"),
+            self.generation,
+        )
     }
 
     pub(crate) fn get(&self, id: I) -> Option<&T> {
         let (key, generation) = id.parts();
-        self.slab.get(key as usize).filter(|(own, _)| *own == generation).map(|(_, value)| value)
+        self.slab
+            .get(key as usize)
+            .filter(|(own, _)| *own == generation)
+            .map(|(_, value)| value)
     }
 
     pub(crate) fn get_mut(&mut self, id: I) -> Option<&mut T> {
         let (key, generation) = id.parts();
-        self.slab.get_mut(key as usize).filter(|(own, _)| *own == generation).map(|(_, value)| value)
+        self.slab
+            .get_mut(key as usize)
+            .filter(|(own, _)| *own == generation)
+            .map(|(_, value)| value)
     }
 
     pub(crate) fn remove(&mut self, id: I) -> Option<T> {
@@ -98,7 +111,9 @@ pub(crate) struct Deadlines<K> {
 
 impl<K: Ord + Copy> Deadlines<K> {
     pub(crate) fn new() -> Self {
-        Self { queue: BTreeSet::new() }
+        Self {
+            queue: BTreeSet::new(),
+        }
     }
 
     /// Moves an owner's deadline; `armed` is where the owner keeps it.

@@ -52,7 +52,9 @@ impl Challenge {
         let mut algorithm_name: Option<String> = None;
         let mut qop: Option<String> = None;
         for parameter in crate::lex::List::new(rest, b',', false) {
-            let Some((name, value)) = parameter.split_once('=') else { continue };
+            let Some((name, value)) = parameter.split_once('=') else {
+                continue;
+            };
             let value = unquote(value.trim()).into_owned();
             match name.trim().to_ascii_lowercase().as_str() {
                 "realm" => realm = Some(value),
@@ -63,7 +65,10 @@ impl Challenge {
                 _ => {}
             }
         }
-        let name = algorithm_name.as_deref().unwrap_or("MD5").to_ascii_uppercase();
+        let name = algorithm_name
+            .as_deref()
+            .unwrap_or("MD5")
+            .to_ascii_uppercase();
         let (algorithm, session) = match name.as_str() {
             "MD5" => (Algorithm::Md5, false),
             "MD5-SESS" => (Algorithm::Md5, true),
@@ -73,7 +78,13 @@ impl Challenge {
         };
         let with_qop = match &qop {
             None => false,
-            Some(list) if list.split(',').any(|q| q.trim().eq_ignore_ascii_case("auth")) => true,
+            Some(list)
+                if list
+                    .split(',')
+                    .any(|q| q.trim().eq_ignore_ascii_case("auth")) =>
+            {
+                true
+            }
             Some(_) => return None,
         };
         Some(Self {
@@ -106,7 +117,10 @@ pub(crate) fn answer(
         .headers(challenges)
         .filter_map(Challenge::parse)
         .max_by_key(|challenge| challenge.algorithm)?;
-    Some((name, respond(&challenge, credentials, method, uri, &rng.token(16))))
+    Some((
+        name,
+        respond(&challenge, credentials, method, uri, &rng.token(16)),
+    ))
 }
 
 fn respond(
@@ -118,7 +132,12 @@ fn respond(
 ) -> String {
     // The first and only use of each nonce by us.
     const NC: &str = "00000001";
-    let Challenge { realm, nonce, algorithm, .. } = challenge;
+    let Challenge {
+        realm,
+        nonce,
+        algorithm,
+        ..
+    } = challenge;
     let Credentials { username, password } = credentials;
     let mut a1 = algorithm.hex(&format!("{username}:{realm}:{password}"));
     if challenge.session {
@@ -153,10 +172,12 @@ fn respond(
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        write!(text, "{byte:02x}").expect("a String takes all");
-        text
-    })
+    bytes
+        .iter()
+        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+            write!(text, "{byte:02x}").expect("a String takes all");
+            text
+        })
 }
 
 #[cfg(test)]
@@ -164,7 +185,11 @@ mod tests {
     use super::*;
 
     fn response_of(header: &str) -> &str {
-        header.split("response=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("there")
+        header
+            .split("response=\"")
+            .nth(1)
+            .and_then(|rest| rest.split('"').next())
+            .expect("there")
     }
 
     /// RFC 7616 section 3.9.1, both algorithms over one challenge.
@@ -175,7 +200,10 @@ mod tests {
             password: "Circle of Life".to_owned(),
         };
         let rows = [
-            ("SHA-256", "753927fa0e85d155564e2e272a28d1802ca10daf4496794697cf8db5856cb6c1"),
+            (
+                "SHA-256",
+                "753927fa0e85d155564e2e272a28d1802ca10daf4496794697cf8db5856cb6c1",
+            ),
             ("MD5", "8ca523f5e9506fed4657c9700eebdbec"),
         ];
         for (algorithm, expected) in rows {
@@ -199,10 +227,15 @@ mod tests {
     #[test]
     fn without_qop_the_old_form_is_used() {
         let challenge = Challenge::parse("Digest realm=\"a\",nonce=\"b\"").expect("RFC 2069 form");
-        let credentials =
-            Credentials { username: "u".to_owned(), password: "p".to_owned() };
+        let credentials = Credentials {
+            username: "u".to_owned(),
+            password: "p".to_owned(),
+        };
         let header = respond(&challenge, &credentials, "INVITE", "sip:a@b", "c");
-        assert!(!header.contains("cnonce") && !header.contains("algorithm"), "{header}");
+        assert!(
+            !header.contains("cnonce") && !header.contains("algorithm"),
+            "{header}"
+        );
     }
 
     #[test]

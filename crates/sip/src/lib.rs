@@ -40,8 +40,9 @@ mod writer;
 
 pub use arena::{ClientTxnId, ServerTxnId, UsageId};
 pub use endpoint::{
-    Body, Config, Counts, Credentials, Endpoint, Event, FailedFlow, Failure, Fields, Flow, HeaderField, Invite, Listener,
-    Request, Resolve, ResolveError, ResolveId, Transmit, Transport, UsageError,
+    Body, Config, Counts, Credentials, Endpoint, Event, FailedFlow, Failure, Fields, Flow,
+    HeaderField, Invite, Listener, Request, Resolve, ResolveError, ResolveId, Transmit, Transport,
+    UsageError,
 };
 pub use error::{HeaderError, HeaderErrorKind, ParseError, ParseErrorKind, Refusal};
 pub use framer::StreamFramer;

@@ -41,7 +41,9 @@ pub(crate) enum Machine {
 pub(crate) enum Purpose {
     Invite,
     /// How many times it has been tried.
-    Reinvite { tries: u8 },
+    Reinvite {
+        tries: u8,
+    },
     Bye,
     /// An ACK whose host has to be looked up; there is no transaction after that.
     Ack,
@@ -72,7 +74,14 @@ impl Endpoint {
             fields: request.fields,
             body: request.body,
         };
-        self.send(now, out, Purpose::User, None, request.next_hop, request.credentials)
+        self.send(
+            now,
+            out,
+            Purpose::User,
+            None,
+            request.next_hop,
+            request.credentials,
+        )
     }
 
     /// Starts a client transaction: at once where an address is known, after a look-up where not.
@@ -93,7 +102,8 @@ impl Endpoint {
             None => out.target().ok_or(UsageError::Unroutable)?,
         };
         if let Target::Address(transport, remote) = &target {
-            self.listener(*transport, *remote, None).ok_or(UsageError::Unroutable)?;
+            self.listener(*transport, *remote, None)
+                .ok_or(UsageError::Unroutable)?;
         }
         let id = self.clients.insert(ClientTxn {
             machine: Machine::Resolving,
@@ -109,8 +119,17 @@ impl Endpoint {
         });
         match target {
             Target::Address(transport, remote) => self.launch(now, id, transport, remote),
-            Target::Name { host, port, transport } => {
-                self.resolves.push_back(Resolve { id: ResolveId(id), host, port, transport });
+            Target::Name {
+                host,
+                port,
+                transport,
+            } => {
+                self.resolves.push_back(Resolve {
+                    id: ResolveId(id),
+                    host,
+                    port,
+                    transport,
+                });
             }
         }
         Ok(id)
@@ -122,7 +141,11 @@ impl Endpoint {
         id: ClientTxnId,
         found: Option<(Transport, SocketAddr)>,
     ) {
-        if !self.clients.get(id).is_some_and(|txn| matches!(txn.machine, Machine::Resolving)) {
+        if !self
+            .clients
+            .get(id)
+            .is_some_and(|txn| matches!(txn.machine, Machine::Resolving))
+        {
             return;
         }
         match found.filter(|(transport, at)| self.listener(*transport, *at, None).is_some()) {
@@ -139,14 +162,23 @@ impl Endpoint {
             .and_then(|txn| self.usages.get(txn.usage?))
             .and_then(|usage| usage.dialog.via);
         let used = dialog_via.and_then(|via| via.local);
-        let Some(listener) = self.listener(transport, remote, used) else { return };
+        let Some(listener) = self.listener(transport, remote, used) else {
+            return;
+        };
         let (local, via) = (listener.local, SentBy::of(listener));
         let connection = dialog_via
             .filter(|via| via.transport == transport && via.remote == remote)
             .and_then(|via| via.connection);
         let timing = self.timing(transport);
-        let Some(txn) = self.clients.get_mut(id) else { return };
-        let hop = Hop { transport, local: Some(local), remote, connection };
+        let Some(txn) = self.clients.get_mut(id) else {
+            return;
+        };
+        let hop = Hop {
+            transport,
+            local: Some(local),
+            remote,
+            connection,
+        };
         txn.bytes = txn.out.print(&via, &self.config.user_agent);
         txn.hop = Some(hop);
         txn.via = Some(via);
@@ -173,21 +205,30 @@ impl Endpoint {
 
     /// A response: finds its transaction, or is dropped (RFC 6026 section 8.9).
     pub(crate) fn on_response(&mut self, now: Instant, message: &Incoming) {
-        let (Ok(via), Ok(cseq)) = (message.top_via(), message.cseq()) else { return };
-        let (Some(branch), Some(code)) = (via.branch(), message.status()) else { return };
+        let (Ok(via), Ok(cseq)) = (message.top_via(), message.cseq()) else {
+            return;
+        };
+        let (Some(branch), Some(code)) = (via.branch(), message.status()) else {
+            return;
+        };
         let key = client_key(branch, cseq.method.as_str());
-        let Some(&id) = self.client_keys.get(&key) else { return };
-        let Some(txn) = self.clients.get_mut(id) else { return };
+        let Some(&id) = self.client_keys.get(&key) else {
+            return;
+        };
+        let Some(txn) = self.clients.get_mut(id) else {
+            return;
+        };
         let effect = match &mut txn.machine {
             Machine::Invite(machine) => machine.handle_response(now, code),
             Machine::Other(machine) => machine.handle_response(now, code),
             Machine::Resolving => return,
         };
-        if effect.send == Some(Send::Ack) {
-            if let (Some(hop), Some(via)) = (txn.hop, &txn.via) {
-                let to = message.header(Name::To).unwrap_or_default();
-                self.transmits.push_back(hop.transmit(txn.out.print_ack(via, to)));
-            }
+        if effect.send == Some(Send::Ack)
+            && let (Some(hop), Some(via)) = (txn.hop, &txn.via)
+        {
+            let to = message.header(Name::To).unwrap_or_default();
+            self.transmits
+                .push_back(hop.transmit(txn.out.print_ack(via, to)));
         }
         if effect.tell == Some(Tell::Response) && !self.met_challenge(now, id, code, message) {
             self.tell_response(now, id, code, message);
@@ -196,7 +237,9 @@ impl Endpoint {
     }
 
     pub(crate) fn client_timeout(&mut self, now: Instant, id: ClientTxnId) {
-        let Some(txn) = self.clients.get_mut(id) else { return };
+        let Some(txn) = self.clients.get_mut(id) else {
+            return;
+        };
         txn.armed = None;
         let effect = match &mut txn.machine {
             Machine::Invite(machine) => machine.handle_timeout(now),
@@ -213,7 +256,9 @@ impl Endpoint {
     }
 
     pub(crate) fn client_transport_error(&mut self, id: ClientTxnId) {
-        let Some(txn) = self.clients.get_mut(id) else { return };
+        let Some(txn) = self.clients.get_mut(id) else {
+            return;
+        };
         let effect = match &mut txn.machine {
             Machine::Invite(machine) => machine.handle_transport_error(),
             Machine::Other(machine) => machine.handle_transport_error(),
@@ -229,20 +274,27 @@ impl Endpoint {
     pub(crate) fn drop_client(&mut self, id: ClientTxnId) {
         if let Some(mut txn) = self.clients.remove(id) {
             self.deadlines.set(Owner::Client(id), &mut txn.armed, None);
-            self.client_keys.remove(&client_key(&txn.out.branch, &txn.out.method));
+            self.client_keys
+                .remove(&client_key(&txn.out.branch, &txn.out.method));
         }
     }
 
     /// No response will come: tells whom it concerns.
     fn client_failed(&mut self, id: ClientTxnId, failure: Failure) {
-        let Some(txn) = self.clients.get(id) else { return };
+        let Some(txn) = self.clients.get(id) else {
+            return;
+        };
         let (purpose, usage) = (txn.purpose, txn.usage);
         match (purpose, usage) {
             (Purpose::Invite, Some(usage)) => self.invite_failed(usage, failure, None),
             (Purpose::Reinvite { .. }, Some(usage)) => self.reinvite_failed(usage, failure, None),
             (Purpose::Bye, Some(usage)) => self.end_usage(usage),
             (Purpose::User, usage) => {
-                self.events.push_back(Event::Response { txn: id, usage, outcome: Err(failure) });
+                self.events.push_back(Event::Response {
+                    txn: id,
+                    usage,
+                    outcome: Err(failure),
+                });
             }
             _ => {}
         }
@@ -250,7 +302,9 @@ impl Endpoint {
     }
 
     fn tell_response(&mut self, now: Instant, id: ClientTxnId, code: u16, message: &Incoming) {
-        let Some(txn) = self.clients.get(id) else { return };
+        let Some(txn) = self.clients.get(id) else {
+            return;
+        };
         match (txn.purpose, txn.usage) {
             (Purpose::Invite, usage) => self.invite_response(now, id, usage, code, message),
             (Purpose::Reinvite { tries }, Some(usage)) => {
@@ -258,13 +312,18 @@ impl Endpoint {
             }
             (Purpose::Bye, Some(usage)) if code >= 200 => self.end_usage(usage),
             (Purpose::User, usage) if code > 100 => {
-                if code < 300 && code >= 200 && txn.out.method == "UPDATE" {
-                    if let Some(usage) = usage.and_then(|usage| self.usages.get_mut(usage)) {
-                        usage.dialog.refresh(message);
-                    }
+                if (200..300).contains(&code)
+                    && txn.out.method == "UPDATE"
+                    && let Some(usage) = usage.and_then(|usage| self.usages.get_mut(usage))
+                {
+                    usage.dialog.refresh(message);
                 }
                 let outcome = Ok(Box::new(message.clone()));
-                self.events.push_back(Event::Response { txn: id, usage, outcome });
+                self.events.push_back(Event::Response {
+                    txn: id,
+                    usage,
+                    outcome,
+                });
             }
             _ => {}
         }
@@ -272,19 +331,31 @@ impl Endpoint {
 
     /// Answers a challenge once (section 22.2): the same request under a new branch and CSeq
     /// takes the place of the refused one.
-    fn met_challenge(&mut self, now: Instant, id: ClientTxnId, code: u16, message: &Incoming) -> bool {
+    fn met_challenge(
+        &mut self,
+        now: Instant,
+        id: ClientTxnId,
+        code: u16,
+        message: &Incoming,
+    ) -> bool {
         if !matches!(code, 401 | 407) {
             return false;
         }
         let branch = self.branch();
-        let Some(txn) = self.clients.get_mut(id) else { return false };
+        let Some(txn) = self.clients.get_mut(id) else {
+            return false;
+        };
         let (Some(credentials), Some(hop)) = (txn.credentials.take(), txn.hop) else {
             return false;
         };
         let out = &txn.out;
-        let Some((name, value)) =
-            digest::answer(message, &credentials, &out.method, &out.request_uri, &mut self.rng)
-        else {
+        let Some((name, value)) = digest::answer(
+            message,
+            &credentials,
+            &out.method,
+            &out.request_uri,
+            &mut self.rng,
+        ) else {
             return false;
         };
         let mut again = (*txn.out).clone();
@@ -302,17 +373,19 @@ impl Endpoint {
         if let Some(txn) = self.clients.get_mut(id) {
             txn.purpose = Purpose::Silent;
         }
-        if let Some(usage) = usage.and_then(|usage| self.usages.get_mut(usage)) {
-            if usage.open_out == Some(id) {
-                usage.open_out = Some(next);
-            }
+        if let Some(usage) = usage.and_then(|usage| self.usages.get_mut(usage))
+            && usage.open_out == Some(id)
+        {
+            usage.open_out = Some(next);
         }
         true
     }
 
     /// Arms the transaction's next deadline, or removes it when it is over.
     pub(crate) fn settle_client(&mut self, id: ClientTxnId) {
-        let Some(txn) = self.clients.get_mut(id) else { return };
+        let Some(txn) = self.clients.get_mut(id) else {
+            return;
+        };
         let (over, next) = match &txn.machine {
             Machine::Invite(machine) => (machine.is_terminated(), machine.poll_timeout()),
             Machine::Other(machine) => (machine.is_terminated(), machine.poll_timeout()),

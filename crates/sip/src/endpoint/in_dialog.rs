@@ -15,7 +15,9 @@ impl Endpoint {
     /// Ends the dialog. Where our 2xx still waits for its ACK, the BYE waits too (section 15);
     /// where an ACK is owed, it goes first. [`Event::Ended`] follows.
     pub fn bye(&mut self, now: Instant, id: UsageId, fields: Fields) {
-        let Some(usage) = self.usages.get_mut(id) else { return };
+        let Some(usage) = self.usages.get_mut(id) else {
+            return;
+        };
         if !usage.is_confirmed() {
             return;
         }
@@ -73,13 +75,23 @@ impl Endpoint {
         let txn = usage.open_in.ok_or(UsageError::State)?;
         let contact = usage.contact.clone();
         if (200..300).contains(&code) {
-            let says = Says { reason: None, fields, body, contact: Some(&contact) };
+            let says = Says {
+                reason: None,
+                fields,
+                body,
+                contact: Some(&contact),
+            };
             return self.send_success(now, id, txn, says);
         }
         if code >= 300 {
             usage.open_in = None;
         }
-        let says = Says { reason: None, fields, body, contact: None };
+        let says = Says {
+            reason: None,
+            fields,
+            body,
+            contact: None,
+        };
         self.send_response(now, txn, code, says).map(drop)
     }
 
@@ -112,7 +124,9 @@ impl Endpoint {
         message: Incoming,
         flow: Flow,
     ) {
-        let Some(usage) = self.usages.get_mut(id) else { return };
+        let Some(usage) = self.usages.get_mut(id) else {
+            return;
+        };
         let cseq = message.cseq().ok().map(|cseq| cseq.number);
         // Out of order (section 12.2.2); a gap is no fault.
         if usage.dialog.remote_cseq.is_some() && cseq <= usage.dialog.remote_cseq {
@@ -138,7 +152,9 @@ impl Endpoint {
     }
 
     pub(crate) fn send_bye(&mut self, now: Instant, id: UsageId, fields: Fields) {
-        let Some(usage) = self.usages.get_mut(id) else { return };
+        let Some(usage) = self.usages.get_mut(id) else {
+            return;
+        };
         usage.phase = Phase::Ending;
         usage.retry = None;
         usage.bye_after_ack = None;
@@ -161,17 +177,32 @@ impl Endpoint {
         let free = self.usages.get(id).is_some_and(|usage| {
             usage.is_confirmed() && usage.open_in.is_none() && usage.open_out.is_none()
         });
-        let Retry { fields, body, tries, .. } = retry;
-        if !free || self.send_reinvite(now, id, fields, body, tries + 1).is_err() {
+        let Retry {
+            fields,
+            body,
+            tries,
+            ..
+        } = retry;
+        if !free
+            || self
+                .send_reinvite(now, id, fields, body, tries + 1)
+                .is_err()
+        {
             let failure = Failure::Response(491);
-            self.events.push_back(Event::ReinviteRefused { usage: id, failure, message: None });
+            self.events.push_back(Event::ReinviteRefused {
+                usage: id,
+                failure,
+                message: None,
+            });
         }
     }
 
     /// A BYE is answered whatever else goes on (section 15.1.2): two that cross both get 200.
     fn on_bye(&mut self, now: Instant, id: UsageId, txn: ServerTxnId, message: Incoming) {
         let _ = self.send_response(now, txn, 200, Says::default());
-        let Some(usage) = self.usages.get_mut(id) else { return };
+        let Some(usage) = self.usages.get_mut(id) else {
+            return;
+        };
         let early = matches!(usage.phase, Phase::Incoming);
         let ending = matches!(usage.phase, Phase::Ending) || usage.bye_after_ack.is_some();
         let (open_in, open_out) = (usage.open_in.take(), usage.open_out.take());
@@ -194,7 +225,9 @@ impl Endpoint {
     /// A re-INVITE: refused while another is open in either direction (section 14.2).
     fn on_reinvite(&mut self, now: Instant, id: UsageId, txn: ServerTxnId, message: Incoming) {
         let seconds = self.rng.below(11);
-        let Some(usage) = self.usages.get_mut(id) else { return };
+        let Some(usage) = self.usages.get_mut(id) else {
+            return;
+        };
         match usage.phase {
             Phase::Confirmed => {}
             Phase::Ending => return self.refuse(now, txn, 481, Vec::new()),
@@ -212,7 +245,10 @@ impl Endpoint {
             server.usage = Some(id);
         }
         let _ = self.send_response(now, txn, 100, Says::default());
-        self.events.push_back(Event::Reinvite { usage: id, message: Box::new(message) });
+        self.events.push_back(Event::Reinvite {
+            usage: id,
+            message: Box::new(message),
+        });
     }
 
     fn send_reinvite(
@@ -246,7 +282,9 @@ impl Endpoint {
         let branch = self.branch();
         let usage = self.usages.get_mut(id).ok_or(UsageError::Gone)?;
         usage.dialog.local_cseq += 1;
-        let mut out = usage.dialog.request(method, usage.dialog.local_cseq, branch);
+        let mut out = usage
+            .dialog
+            .request(method, usage.dialog.local_cseq, branch);
         out.contact = contact;
         out.fields = fields;
         out.body = body;

@@ -93,8 +93,11 @@ impl Endpoint {
     /// Takes one UDP datagram, or one framed message of a stream. Whatever the octets are, the
     /// answer is a response, an event, or silence.
     pub fn handle_message(&mut self, now: Instant, flow: Flow, bytes: &[u8]) {
-        let framing =
-            if flow.transport == Transport::Udp { Framing::Datagram } else { Framing::Stream };
+        let framing = if flow.transport == Transport::Udp {
+            Framing::Datagram
+        } else {
+            Framing::Stream
+        };
         let message: Incoming = match Message::parse(bytes.into(), framing, &self.config.limits) {
             Ok(message) => message,
             Err(error) => {
@@ -120,8 +123,12 @@ impl Endpoint {
         let hit = |hop: Option<Hop>| {
             hop.is_some_and(|h| h.remote == failed.remote && h.transport == failed.transport)
         };
-        let clients: Vec<_> =
-            self.clients.iter().filter(|(_, txn)| hit(txn.hop)).map(|(id, _)| id).collect();
+        let clients: Vec<_> = self
+            .clients
+            .iter()
+            .filter(|(_, txn)| hit(txn.hop))
+            .map(|(id, _)| id)
+            .collect();
         for id in clients {
             self.client_transport_error(id);
         }
@@ -134,7 +141,11 @@ impl Endpoint {
         id: ResolveId,
         result: Result<Vec<(Transport, SocketAddr)>, ResolveError>,
     ) {
-        self.client_resolved(now, id.0, result.ok().and_then(|found| found.first().copied()));
+        self.client_resolved(
+            now,
+            id.0,
+            result.ok().and_then(|found| found.first().copied()),
+        );
     }
 
     /// Does what is due; nothing when nothing is.
@@ -183,7 +194,9 @@ impl Endpoint {
     /// Call-ID of a leg.
     #[must_use]
     pub fn call_id(&self, usage: UsageId) -> Option<&str> {
-        self.usages.get(usage).map(|usage| usage.dialog.call_id.as_str())
+        self.usages
+            .get(usage)
+            .map(|usage| usage.dialog.call_id.as_str())
     }
 
     /// Our tag and the peer's in a leg; the peer's is absent before its first response.
@@ -196,23 +209,37 @@ impl Endpoint {
     /// Where requests within the leg's dialog go.
     #[must_use]
     pub fn remote_target(&self, usage: UsageId) -> Option<&str> {
-        self.usages.get(usage).map(|usage| usage.dialog.remote_target.as_str())
+        self.usages
+            .get(usage)
+            .map(|usage| usage.dialog.remote_target.as_str())
     }
 
     fn timing(&self, transport: Transport) -> Timing {
         let Config { t1, t2, t4, .. } = self.config;
-        Timing { t1, t2, t4, reliable: transport.is_reliable() }
+        Timing {
+            t1,
+            t2,
+            t4,
+            reliable: transport.is_reliable(),
+        }
     }
 
     /// The listener to send from: over that transport, of the peer's address family, the one that
     /// the peer used before when it has.
-    fn listener(&self, transport: Transport, remote: SocketAddr, used: Option<SocketAddr>) -> Option<&Listener> {
+    fn listener(
+        &self,
+        transport: Transport,
+        remote: SocketAddr,
+        used: Option<SocketAddr>,
+    ) -> Option<&Listener> {
         let fits = |listener: &&Listener| {
             listener.transport == transport && listener.local.is_ipv4() == remote.is_ipv4()
         };
         let mut fitting = self.config.listeners.iter().filter(fits);
         let first = fitting.clone().next();
-        fitting.find(|listener| Some(listener.local) == used).or(first)
+        fitting
+            .find(|listener| Some(listener.local) == used)
+            .or(first)
     }
 
     fn refuse_octets(&mut self, flow: Flow, bytes: &[u8], status: u16) {

@@ -32,7 +32,11 @@ impl Hop {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Target {
     Address(Transport, SocketAddr),
-    Name { host: String, port: Option<u16>, transport: Option<Transport> },
+    Name {
+        host: String,
+        port: Option<u16>,
+        transport: Option<Transport>,
+    },
 }
 
 /// A request in pieces.
@@ -83,8 +87,14 @@ impl Outgoing {
 
     /// The ACK of a refusal, within the transaction (section 17.1.1.3). `to` is the response's.
     pub(crate) fn print_ack(&self, via: &SentBy, to: &str) -> Arc<[u8]> {
-        let ack = Self { to: to.to_owned(), ..self.without_body() };
-        ack.begin("ACK", via).header(Name::MaxForwards, MAX_FORWARDS).finish().into()
+        let ack = Self {
+            to: to.to_owned(),
+            ..self.without_body()
+        };
+        ack.begin("ACK", via)
+            .header(Name::MaxForwards, MAX_FORWARDS)
+            .finish()
+            .into()
     }
 
     /// Where this request goes.
@@ -105,11 +115,19 @@ impl Outgoing {
             Host::V4(address) => IpAddr::V4(address),
             Host::V6(address) => IpAddr::V6(address),
             Host::Name(host) => {
-                return Some(Target::Name { host: host.to_owned(), port, transport: named });
+                return Some(Target::Name {
+                    host: host.to_owned(),
+                    port,
+                    transport: named,
+                });
             }
         };
         let transport = named.unwrap_or(Transport::Udp);
-        let port = port.unwrap_or(if transport == Transport::Tls { 5061 } else { 5060 });
+        let port = port.unwrap_or(if transport == Transport::Tls {
+            5061
+        } else {
+            5060
+        });
         Some(Target::Address(transport, SocketAddr::new(address, port)))
     }
 
@@ -134,7 +152,9 @@ impl Outgoing {
     }
 
     fn brings(&self, name: Name) -> bool {
-        self.fields.iter().any(|field| matches!(field, HeaderField::Known(own, _) if *own == name))
+        self.fields
+            .iter()
+            .any(|field| matches!(field, HeaderField::Known(own, _) if *own == name))
     }
 
     fn without_body(&self) -> Self {
@@ -167,7 +187,10 @@ impl SentBy {
             (Some((host, port)), _) => format!("{host}:{port}"),
             (None, local) => local.to_string(),
         };
-        Self { transport: listener.transport, host_port }
+        Self {
+            transport: listener.transport,
+            host_port,
+        }
     }
 
     /// Our Contact. A transport other than UDP is said, so that requests come back over it.

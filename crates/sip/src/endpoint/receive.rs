@@ -12,8 +12,12 @@ use crate::{Incoming, Method, Name};
 
 impl Endpoint {
     pub(crate) fn on_request(&mut self, now: Instant, flow: Flow, message: Incoming) {
-        let Some(method) = message.method() else { return };
-        let Some(key) = server_key(&message, method) else { return };
+        let Some(method) = message.method() else {
+            return;
+        };
+        let Some(key) = server_key(&message, method) else {
+            return;
+        };
         let known = self.server_keys.get(&key).copied();
         match (method, known) {
             (Method::Ack, Some(id)) if self.ack_server(now, id) => {}
@@ -31,7 +35,9 @@ impl Endpoint {
         let to_tag = message.to().ok().and_then(|to| to.tag().map(str::to_owned));
         let outside = to_tag.is_none();
         let merge_key = if outside { merge_key(&message) } else { None };
-        let merged = merge_key.as_ref().is_some_and(|key| self.merge_keys.contains_key(key));
+        let merged = merge_key
+            .as_ref()
+            .is_some_and(|key| self.merge_keys.contains_key(key));
         let id = self.open_server(flow, &message, key, merge_key.filter(|_| !merged));
         if merged {
             // The same request by another path (section 8.2.2.2).
@@ -43,7 +49,10 @@ impl Endpoint {
             .filter(|tag| !tag.is_empty() && !self.supports(tag))
             .collect();
         if !unsupported.is_empty() {
-            let fields = vec![HeaderField::Known(Name::Unsupported, unsupported.join(", "))];
+            let fields = vec![HeaderField::Known(
+                Name::Unsupported,
+                unsupported.join(", "),
+            )];
             self.refuse(now, id, 420, fields);
             return;
         }
@@ -83,15 +92,27 @@ impl Endpoint {
         if let Some(server) = self.servers.get_mut(txn) {
             server.usage = usage;
         }
-        self.events.push_back(Event::Request { txn, usage, message: Box::new(message), flow });
+        self.events.push_back(Event::Request {
+            txn,
+            usage,
+            message: Box::new(message),
+            flow,
+        });
     }
 
     fn supports(&self, tag: &str) -> bool {
-        self.config.supported.iter().any(|own| own.eq_ignore_ascii_case(tag))
+        self.config
+            .supported
+            .iter()
+            .any(|own| own.eq_ignore_ascii_case(tag))
     }
 
     fn on_invite(&mut self, now: Instant, flow: Flow, txn: ServerTxnId, message: Incoming) {
-        let contact = message.contacts().next().and_then(Result::ok).map(|c| c.uri.to_owned());
+        let contact = message
+            .contacts()
+            .next()
+            .and_then(Result::ok)
+            .map(|c| c.uri.to_owned());
         // Without a Contact there is nowhere to send a BYE (section 8.1.1.8).
         let Some(remote_target) = contact else {
             self.refuse(now, txn, 400, Vec::new());
@@ -101,16 +122,24 @@ impl Endpoint {
             self.refuse(now, txn, 503, vec![super::server::retry_after(5)]);
             return;
         }
-        let Some(server) = self.servers.get(txn) else { return };
+        let Some(server) = self.servers.get(txn) else {
+            return;
+        };
         let local_tag = server.local_tag.clone();
         let (to, from) = (message.header(Name::To), message.header(Name::From));
         let dialog = Dialog {
             call_id: message.call_id().unwrap_or_default().to_owned(),
             local: format!("{};tag={local_tag}", to.unwrap_or_default()),
             remote: from.unwrap_or_default().to_owned(),
-            remote_tag: message.from().ok().and_then(|from| from.tag().map(Into::into)),
+            remote_tag: message
+                .from()
+                .ok()
+                .and_then(|from| from.tag().map(Into::into)),
             remote_target,
-            route_set: message.values(Name::RecordRoute).map(str::to_owned).collect(),
+            route_set: message
+                .values(Name::RecordRoute)
+                .map(str::to_owned)
+                .collect(),
             local_cseq: 0,
             remote_cseq: message.cseq().ok().map(|cseq| cseq.number),
             via: Some(Hop {
@@ -145,7 +174,11 @@ impl Endpoint {
             server.usage = Some(usage);
         }
         let _ = self.send_response(now, txn, 100, Says::default());
-        self.events.push_back(Event::Invite { usage, message: Box::new(message), flow });
+        self.events.push_back(Event::Invite {
+            usage,
+            message: Box::new(message),
+            flow,
+        });
     }
 
     /// CANCEL is answered at once; it ends an INVITE that has no final response (section 9.2).
@@ -175,7 +208,10 @@ impl Endpoint {
         match self.usages.get_mut(usage) {
             Some(leg) if matches!(leg.phase, Phase::Incoming) => {
                 self.remove_usage(usage);
-                self.events.push_back(Event::Cancelled { usage, message: Box::new(message) });
+                self.events.push_back(Event::Cancelled {
+                    usage,
+                    message: Box::new(message),
+                });
             }
             // A re-INVITE was cancelled: the session stays as it is.
             Some(leg) => leg.open_in = None,
@@ -188,10 +224,19 @@ impl Endpoint {
 /// RFC 2543, what that one compared. ACK finds its INVITE.
 fn server_key(message: &Incoming, method: Method<'_>) -> Option<Box<str>> {
     let via = message.top_via().ok()?;
-    let method = if method == Method::Ack { Method::Invite } else { method };
+    let method = if method == Method::Ack {
+        Method::Invite
+    } else {
+        method
+    };
     let key = match via.magic_branch() {
         Some(branch) => {
-            format!("{branch}|{}:{}|{}", via.host, via.port_or_default(), method.as_str())
+            format!(
+                "{branch}|{}:{}|{}",
+                via.host,
+                via.port_or_default(),
+                method.as_str()
+            )
         }
         None => {
             let from = message.from().ok()?;

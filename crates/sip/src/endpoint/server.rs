@@ -64,8 +64,15 @@ impl Endpoint {
     ) -> Result<(), UsageError> {
         let server = self.servers.get(txn).ok_or(UsageError::Gone)?;
         let usage = server.usage.and_then(|usage| self.usages.get(usage));
-        let contact = usage.filter(|_| (200..300).contains(&code)).map(|u| u.contact.clone());
-        let says = Says { reason, fields, body, contact: contact.as_deref() };
+        let contact = usage
+            .filter(|_| (200..300).contains(&code))
+            .map(|u| u.contact.clone());
+        let says = Says {
+            reason,
+            fields,
+            body,
+            contact: contact.as_deref(),
+        };
         self.send_response(now, txn, code, says).map(drop)
     }
 
@@ -134,14 +141,19 @@ impl Endpoint {
 
     /// A refusal that the endpoint makes by itself.
     pub(crate) fn refuse(&mut self, now: Instant, id: ServerTxnId, code: u16, fields: Fields) {
-        let says = Says { fields, ..Says::default() };
+        let says = Says {
+            fields,
+            ..Says::default()
+        };
         // The transaction was made a moment ago and has no response yet.
         let _ = self.send_response(now, id, code, says);
     }
 
     /// The request of a transaction came once more.
     pub(crate) fn repeat_server(&mut self, id: ServerTxnId) {
-        let Some(server) = self.servers.get(id) else { return };
+        let Some(server) = self.servers.get(id) else {
+            return;
+        };
         let effect = match &server.machine {
             Machine::Invite(machine) => machine.handle_repeat(),
             Machine::Other(machine) => machine.handle_repeat(),
@@ -154,8 +166,12 @@ impl Endpoint {
     /// The ACK of a refusal; false where the transaction is not of that kind.
     pub(crate) fn ack_server(&mut self, now: Instant, id: ServerTxnId) -> bool {
         use crate::transaction::ServerInviteState as S;
-        let Some(server) = self.servers.get_mut(id) else { return false };
-        let Machine::Invite(machine) = &mut server.machine else { return false };
+        let Some(server) = self.servers.get_mut(id) else {
+            return false;
+        };
+        let Machine::Invite(machine) = &mut server.machine else {
+            return false;
+        };
         if !matches!(machine.state, S::Completed { .. } | S::Confirmed { .. }) {
             return false;
         }
@@ -165,7 +181,9 @@ impl Endpoint {
     }
 
     pub(crate) fn server_timeout(&mut self, now: Instant, id: ServerTxnId) {
-        let Some(server) = self.servers.get_mut(id) else { return };
+        let Some(server) = self.servers.get_mut(id) else {
+            return;
+        };
         server.armed = None;
         let effect = match &mut server.machine {
             Machine::Invite(machine) => machine.handle_timeout(now),
@@ -182,23 +200,29 @@ impl Endpoint {
 
     /// Whether the INVITE of a transaction still waits for its final response.
     pub(crate) fn is_open_invite(&self, id: ServerTxnId) -> bool {
-        self.servers.get(id).is_some_and(|server| match &server.machine {
-            Machine::Invite(machine) => machine.is_open(),
-            Machine::Other(_) => false,
-        })
+        self.servers
+            .get(id)
+            .is_some_and(|server| match &server.machine {
+                Machine::Invite(machine) => machine.is_open(),
+                Machine::Other(_) => false,
+            })
     }
 
     fn settle_server(&mut self, id: ServerTxnId) {
-        let Some(server) = self.servers.get_mut(id) else { return };
+        let Some(server) = self.servers.get_mut(id) else {
+            return;
+        };
         let (over, next) = match &server.machine {
             Machine::Invite(machine) => (machine.is_terminated(), machine.poll_timeout()),
             Machine::Other(machine) => (machine.is_terminated(), machine.poll_timeout()),
         };
         if !over {
-            self.deadlines.set(Owner::Server(id), &mut server.armed, next);
+            self.deadlines
+                .set(Owner::Server(id), &mut server.armed, next);
             return;
         }
-        self.deadlines.set(Owner::Server(id), &mut server.armed, None);
+        self.deadlines
+            .set(Owner::Server(id), &mut server.armed, None);
         if let Some(server) = self.servers.remove(id) {
             self.server_keys.remove(&server.key);
             if let Some(merge_key) = server.merge_key {

@@ -8,8 +8,8 @@ use super::client::Purpose;
 use super::outgoing::{Hop, Outgoing, SentBy, Target};
 use super::usage::{Cancel, Dialog, Phase, REINVITE_TRIES, Retry, Usage};
 use super::{Endpoint, Owner};
-use crate::arena::{ClientTxnId, UsageId};
 use crate::Incoming;
+use crate::arena::{ClientTxnId, UsageId};
 
 impl Endpoint {
     /// Sends an INVITE that opens a call.
@@ -65,7 +65,14 @@ impl Endpoint {
             retry: None,
             armed: None,
         });
-        match self.send(now, out, Purpose::Invite, Some(id), invite.next_hop, credentials) {
+        match self.send(
+            now,
+            out,
+            Purpose::Invite,
+            Some(id),
+            invite.next_hop,
+            credentials,
+        ) {
             Ok(txn) => {
                 if let Some(usage) = self.usages.get_mut(id) {
                     usage.open_out = Some(txn);
@@ -83,7 +90,9 @@ impl Endpoint {
     /// Gives our INVITE up. [`Event::Refused`] tells how it ended: with the peer's response, or
     /// [`Failure::Cancelled`] where its 2xx crossed our CANCEL or nothing came at all.
     pub fn cancel(&mut self, now: Instant, id: UsageId, fields: Fields) {
-        let Some(usage) = self.usages.get_mut(id) else { return };
+        let Some(usage) = self.usages.get_mut(id) else {
+            return;
+        };
         match &mut usage.phase {
             Phase::Calling(cancel @ Cancel::No) => *cancel = Cancel::Wished(fields),
             Phase::Calling(Cancel::Possible) => self.send_cancel(now, id, fields),
@@ -95,8 +104,12 @@ impl Endpoint {
     /// where that 2xx made an offer. Repeats of the 2xx are acknowledged by the endpoint from then
     /// on (section 13.2.2.4).
     pub fn ack(&mut self, now: Instant, id: UsageId, body: Option<Body>) {
-        let Some(usage) = self.usages.get_mut(id) else { return };
-        let Some(cseq) = usage.ack_owed.take() else { return };
+        let Some(usage) = self.usages.get_mut(id) else {
+            return;
+        };
+        let Some(cseq) = usage.ack_owed.take() else {
+            return;
+        };
         let dialog = usage.dialog.clone();
         self.send_ack(now, Some(id), &dialog, cseq, body);
     }
@@ -122,8 +135,12 @@ impl Endpoint {
     }
 
     fn provisional_response(&mut self, now: Instant, id: UsageId, code: u16, message: &Incoming) {
-        let Some(usage) = self.usages.get_mut(id) else { return };
-        let Phase::Calling(cancel) = &mut usage.phase else { return };
+        let Some(usage) = self.usages.get_mut(id) else {
+            return;
+        };
+        let Phase::Calling(cancel) = &mut usage.phase else {
+            return;
+        };
         match std::mem::replace(cancel, Cancel::Possible) {
             Cancel::Wished(fields) => {
                 self.send_cancel(now, id, fields);
@@ -137,7 +154,11 @@ impl Endpoint {
         }
         if code > 100 {
             let message = Box::new(message.clone());
-            self.events.push_back(Event::Provisional { usage: id, code, message });
+            self.events.push_back(Event::Provisional {
+                usage: id,
+                code,
+                message,
+            });
         }
     }
 
@@ -151,34 +172,51 @@ impl Endpoint {
         code: u16,
         message: &Incoming,
     ) {
-        let Some(client) = self.clients.get(txn) else { return };
-        let tag = message.to().ok().and_then(|to| to.tag().map(str::to_owned)).unwrap_or_default();
+        let Some(client) = self.clients.get(txn) else {
+            return;
+        };
+        let tag = message
+            .to()
+            .ok()
+            .and_then(|to| to.tag().map(str::to_owned))
+            .unwrap_or_default();
         if let Some((_, bytes, hop)) = client.acks.iter().find(|(own, ..)| **own == *tag) {
             self.transmits.push_back(hop.transmit(bytes.clone()));
             return;
         }
-        let Some(dialog) = Dialog::of_response(&client.out, client.hop, message) else { return };
+        let Some(dialog) = Dialog::of_response(&client.out, client.hop, message) else {
+            return;
+        };
         let cseq = client.out.cseq;
         if let Some(id) = id {
-            let Some(usage) = self.usages.get_mut(id) else { return };
+            let Some(usage) = self.usages.get_mut(id) else {
+                return;
+            };
             match &usage.phase {
                 Phase::Calling(Cancel::No | Cancel::Possible) => {
                     let local_tag = usage.dialog.local_tag.clone();
-                    usage.dialog = Dialog { local_tag, ..dialog };
+                    usage.dialog = Dialog {
+                        local_tag,
+                        ..dialog
+                    };
                     usage.phase = Phase::Confirmed;
                     usage.open_out = None;
                     usage.ack_owed = Some(cseq);
                     let message = Box::new(message.clone());
-                    self.events.push_back(Event::Answered { usage: id, code, message });
+                    self.events.push_back(Event::Answered {
+                        usage: id,
+                        code,
+                        message,
+                    });
                     self.settle_usage(id);
                     return;
                 }
                 Phase::Calling(_) => self.end_calling(id, Failure::Cancelled, None),
                 _ if usage.is_remote_tag(Some(&tag)) => {
-                    if let Some((own, hop, bytes)) = &usage.last_ack {
-                        if *own == cseq {
-                            self.transmits.push_back(hop.transmit(bytes.clone()));
-                        }
+                    if let Some((own, hop, bytes)) = &usage.last_ack
+                        && *own == cseq
+                    {
+                        self.transmits.push_back(hop.transmit(bytes.clone()));
                     }
                     return;
                 }
@@ -189,17 +227,27 @@ impl Endpoint {
     }
 
     /// ACK and BYE for a dialog that nobody wants.
-    fn refuse_fork(&mut self, now: Instant, txn: ClientTxnId, tag: &str, dialog: &Dialog, cseq: u32) {
+    fn refuse_fork(
+        &mut self,
+        now: Instant,
+        txn: ClientTxnId,
+        tag: &str,
+        dialog: &Dialog,
+        cseq: u32,
+    ) {
         /// Forks acknowledged for one INVITE; a peer that makes up more is not served.
         const MAX_FORKS: usize = 16;
-        let full = self.clients.get(txn).is_none_or(|client| client.acks.len() >= MAX_FORKS);
+        let full = self
+            .clients
+            .get(txn)
+            .is_none_or(|client| client.acks.len() >= MAX_FORKS);
         if full {
             return;
         }
-        if let Some((hop, bytes)) = self.send_ack(now, None, dialog, cseq, None) {
-            if let Some(client) = self.clients.get_mut(txn) {
-                client.acks.push((tag.into(), bytes, hop));
-            }
+        if let Some((hop, bytes)) = self.send_ack(now, None, dialog, cseq, None)
+            && let Some(client) = self.clients.get_mut(txn)
+        {
+            client.acks.push((tag.into(), bytes, hop));
         }
         let bye = dialog.request("BYE", cseq + 1, self.branch());
         let _ = self.send(now, bye, Purpose::Silent, None, None, None);
@@ -212,7 +260,10 @@ impl Endpoint {
         failure: Failure,
         message: Option<&Incoming>,
     ) {
-        let calling = self.usages.get(id).is_some_and(|u| matches!(u.phase, Phase::Calling(_)));
+        let calling = self
+            .usages
+            .get(id)
+            .is_some_and(|u| matches!(u.phase, Phase::Calling(_)));
         if calling {
             self.end_calling(id, failure, message);
         }
@@ -221,7 +272,11 @@ impl Endpoint {
     fn end_calling(&mut self, id: UsageId, failure: Failure, message: Option<&Incoming>) {
         self.remove_usage(id);
         let message = message.map(|message| Box::new(message.clone()));
-        self.events.push_back(Event::Refused { usage: id, failure, message });
+        self.events.push_back(Event::Refused {
+            usage: id,
+            failure,
+            message,
+        });
     }
 
     /// Nothing came in 64 x T1 after our CANCEL (section 9.1).
@@ -235,7 +290,9 @@ impl Endpoint {
 
     fn send_cancel(&mut self, now: Instant, id: UsageId, fields: Fields) {
         let give_up = now + self.config.t1 * 64;
-        let Some(usage) = self.usages.get_mut(id) else { return };
+        let Some(usage) = self.usages.get_mut(id) else {
+            return;
+        };
         usage.phase = Phase::Calling(Cancel::Sent { give_up });
         let invite = usage.open_out.and_then(|txn| self.clients.get(txn));
         let Some((cancel, hop)) = invite.and_then(|t| Some((t.out.cancel(fields), t.hop?))) else {
@@ -267,7 +324,12 @@ impl Endpoint {
                     .via
                     .filter(|via| via.transport == transport && via.remote == remote)
                     .and_then(|via| via.connection);
-                let hop = Hop { transport, local: Some(local), remote, connection };
+                let hop = Hop {
+                    transport,
+                    local: Some(local),
+                    remote,
+                    connection,
+                };
                 let bytes = ack.print(&via, &self.config.user_agent);
                 self.transmits.push_back(hop.transmit(bytes.clone()));
                 if let Some(usage) = id.and_then(|id| self.usages.get_mut(id)) {
@@ -292,7 +354,9 @@ impl Endpoint {
         code: u16,
         message: &Incoming,
     ) {
-        let Some(usage) = self.usages.get_mut(id) else { return };
+        let Some(usage) = self.usages.get_mut(id) else {
+            return;
+        };
         match code {
             100..=199 => {}
             200..=299 if usage.open_out == Some(txn) => {
@@ -300,14 +364,15 @@ impl Endpoint {
                 usage.dialog.refresh(message);
                 usage.ack_owed = self.clients.get(txn).map(|client| client.out.cseq);
                 let message = Box::new(message.clone());
-                self.events.push_back(Event::ReinviteAnswered { usage: id, message });
+                self.events
+                    .push_back(Event::ReinviteAnswered { usage: id, message });
             }
             200..=299 => {
                 let cseq = self.clients.get(txn).map(|client| client.out.cseq);
-                if let Some((own, hop, bytes)) = &usage.last_ack {
-                    if Some(*own) == cseq {
-                        self.transmits.push_back(hop.transmit(bytes.clone()));
-                    }
+                if let Some((own, hop, bytes)) = &usage.last_ack
+                    && Some(*own) == cseq
+                {
+                    self.transmits.push_back(hop.transmit(bytes.clone()));
                 }
             }
             491 if tries < REINVITE_TRIES && usage.open_out == Some(txn) => {
@@ -335,12 +400,18 @@ impl Endpoint {
         failure: Failure,
         message: Option<&Incoming>,
     ) {
-        let Some(usage) = self.usages.get_mut(id) else { return };
+        let Some(usage) = self.usages.get_mut(id) else {
+            return;
+        };
         if usage.open_out.take().is_none() {
             return;
         }
         let message = message.map(|message| Box::new(message.clone()));
-        self.events.push_back(Event::ReinviteRefused { usage: id, failure, message });
+        self.events.push_back(Event::ReinviteRefused {
+            usage: id,
+            failure,
+            message,
+        });
     }
 
     /// Forgets a usage: no more timers, no more matching. Its transactions live on by themselves.

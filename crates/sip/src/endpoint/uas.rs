@@ -25,7 +25,12 @@ impl Endpoint {
         body: Option<Body>,
     ) -> Result<(), UsageError> {
         let (txn, contact) = self.incoming(id)?;
-        let says = Says { reason, fields, body, contact: Some(&contact) };
+        let says = Says {
+            reason,
+            fields,
+            body,
+            contact: Some(&contact),
+        };
         self.send_response(now, txn, code, says).map(drop)
     }
 
@@ -42,7 +47,12 @@ impl Endpoint {
         body: Option<Body>,
     ) -> Result<(), UsageError> {
         let (txn, contact) = self.incoming(id)?;
-        let says = Says { reason: None, fields, body, contact: Some(&contact) };
+        let says = Says {
+            reason: None,
+            fields,
+            body,
+            contact: Some(&contact),
+        };
         self.send_success(now, id, txn, says)?;
         if let Some(usage) = self.usages.get_mut(id) {
             usage.phase = Phase::Confirmed;
@@ -64,7 +74,12 @@ impl Endpoint {
         body: Option<Body>,
     ) -> Result<(), UsageError> {
         let (txn, _) = self.incoming(id)?;
-        let says = Says { reason, fields, body, contact: None };
+        let says = Says {
+            reason,
+            fields,
+            body,
+            contact: None,
+        };
         self.send_response(now, txn, code, says)?;
         self.remove_usage(id);
         Ok(())
@@ -78,14 +93,25 @@ impl Endpoint {
         txn: ServerTxnId,
         says: Says<'_>,
     ) -> Result<(), UsageError> {
-        let cseq = self.servers.get(txn).and_then(|server| server.request.as_ref());
-        let cseq = cseq.and_then(|request| request.cseq().ok()).map_or(0, |cseq| cseq.number);
+        let cseq = self
+            .servers
+            .get(txn)
+            .and_then(|server| server.request.as_ref());
+        let cseq = cseq
+            .and_then(|request| request.cseq().ok())
+            .map_or(0, |cseq| cseq.number);
         let (hop, bytes) = self.send_response(now, txn, 200, says)?;
         let (t1, give_up) = (self.config.t1, now + self.config.t1 * 64);
         if let Some(usage) = self.usages.get_mut(id) {
             usage.open_in = None;
-            usage.unacked =
-                Some(Unacked { cseq, hop, bytes, next: now + t1, interval: t1, give_up });
+            usage.unacked = Some(Unacked {
+                cseq,
+                hop,
+                bytes,
+                next: now + t1,
+                interval: t1,
+                give_up,
+            });
         }
         self.settle_usage(id);
         Ok(())
@@ -93,8 +119,12 @@ impl Endpoint {
 
     /// The ACK of a 2xx.
     pub(crate) fn on_ack(&mut self, now: Instant, message: Incoming) {
-        let Some(id) = self.usage_of(&message) else { return };
-        let Some(usage) = self.usages.get_mut(id) else { return };
+        let Some(id) = self.usage_of(&message) else {
+            return;
+        };
+        let Some(usage) = self.usages.get_mut(id) else {
+            return;
+        };
         let cseq = message.cseq().ok().map(|cseq| cseq.number);
         if usage.unacked.as_ref().map(|unacked| unacked.cseq) != cseq {
             return;
@@ -104,19 +134,24 @@ impl Endpoint {
         self.settle_usage(id);
         match bye {
             Some(fields) => self.send_bye(now, id, fields),
-            None => self.events.push_back(Event::Acked { usage: id, message: Box::new(message) }),
+            None => self.events.push_back(Event::Acked {
+                usage: id,
+                message: Box::new(message),
+            }),
         }
     }
 
     pub(crate) fn usage_timeout(&mut self, now: Instant, id: UsageId) {
         let t2 = self.config.t2;
-        let Some(usage) = self.usages.get_mut(id) else { return };
+        let Some(usage) = self.usages.get_mut(id) else {
+            return;
+        };
         usage.armed = None;
-        if let Phase::Calling(super::usage::Cancel::Sent { give_up }) = usage.phase {
-            if give_up <= now {
-                self.cancel_unanswered(id);
-                return;
-            }
+        if let Phase::Calling(super::usage::Cancel::Sent { give_up }) = usage.phase
+            && give_up <= now
+        {
+            self.cancel_unanswered(id);
+            return;
         }
         if let Some(unacked) = &mut usage.unacked {
             if unacked.give_up <= now {

@@ -113,11 +113,17 @@ pub(crate) struct Dialog {
 
 impl Dialog {
     /// The dialog that a response to our request makes (section 12.1.2).
-    pub(crate) fn of_response(sent: &Outgoing, hop: Option<Hop>, response: &Incoming) -> Option<Self> {
+    pub(crate) fn of_response(
+        sent: &Outgoing,
+        hop: Option<Hop>,
+        response: &Incoming,
+    ) -> Option<Self> {
         let to = response.to().ok()?;
         let remote_target = response.contacts().next()?.ok()?.uri.to_owned();
-        let mut route_set: Vec<String> =
-            response.values(Name::RecordRoute).map(str::to_owned).collect();
+        let mut route_set: Vec<String> = response
+            .values(Name::RecordRoute)
+            .map(str::to_owned)
+            .collect();
         route_set.reverse();
         Some(Self {
             call_id: sent.call_id.clone(),
@@ -138,7 +144,9 @@ impl Dialog {
     pub(crate) fn request(&self, method: &str, cseq: u32, branch: String) -> Outgoing {
         let mut routes = self.route_set.clone();
         let mut request_uri = self.remote_target.clone();
-        let first = routes.first().and_then(|route| crate::NameAddr::parse(route).ok());
+        let first = routes
+            .first()
+            .and_then(|route| crate::NameAddr::parse(route).ok());
         let strict = first.and_then(|first| {
             let uri = first.uri().ok()?;
             (!uri.lr()).then(|| first.uri.to_owned())
@@ -177,7 +185,10 @@ impl Usage {
             Phase::Calling(Cancel::Sent { give_up }) => Some(*give_up),
             _ => None,
         };
-        let unacked = self.unacked.as_ref().map(|unacked| unacked.next.min(unacked.give_up));
+        let unacked = self
+            .unacked
+            .as_ref()
+            .map(|unacked| unacked.next.min(unacked.give_up));
         let retry = self.retry.as_ref().map(|retry| retry.at);
         [cancel, unacked, retry].into_iter().flatten().min()
     }
