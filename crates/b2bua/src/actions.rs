@@ -242,7 +242,7 @@ impl B2bua {
             .branches
             .iter()
             .find(|branch| call.b.as_ref().is_some_and(|b| b.usage == branch.usage))
-            .or(call.branches.last())
+            .or_else(|| call.branches.last())
             .map(|branch| CdrLeg {
                 target: branch.target.clone(),
                 call_id: branch.call_id.clone(),

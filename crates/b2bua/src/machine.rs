@@ -350,7 +350,7 @@ impl B2bua {
                 txn,
                 outcome,
                 usage,
-            } => self.on_response(now, txn, usage, outcome),
+            } => self.on_response(now, txn, usage, &outcome),
             Event::Provisional {
                 usage,
                 code,

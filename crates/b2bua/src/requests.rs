@@ -42,9 +42,9 @@ impl B2bua {
         now: Instant,
         txn: ClientTxnId,
         usage: Option<UsageId>,
-        outcome: Result<Box<Incoming>, Failure>,
+        outcome: &Result<Box<Incoming>, Failure>,
     ) {
-        let status = match &outcome {
+        let status = match outcome {
             Ok(message) => message.status().unwrap_or(500),
             Err(Failure::Response(code)) => *code,
             Err(Failure::Timeout) => 408,

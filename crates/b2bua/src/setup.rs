@@ -382,12 +382,6 @@ impl B2bua {
             Side::A => (Party::Caller, Input::CallerAckMissing),
             Side::B => (Party::Callee, Input::CalleeBye),
         };
-        // A re-INVITE whose ACK is lost finds the call talking: that dialog ends all the same.
-        let input = if call.state == State::Talking && by == Party::Caller {
-            Input::CallerBye
-        } else {
-            input
-        };
         let cause = Cause::after_answer(by, cause::TIMER_EXPIRY, "no ACK");
         self.end_with(now, id, cause, input);
     }

@@ -151,8 +151,9 @@ pub fn step(state: State, input: Input) -> Option<(State, &'static [Action])> {
         ),
 
         (S::Accepted, I::CallerAcked) => (S::Talking, &[]),
-        (S::Accepted, I::CallerAckMissing) => (S::Ending, &[A::ByeB, A::StopMedia]),
-        (S::Accepted | S::Talking, I::CallerBye) => (S::Ending, &[A::ByeB, A::StopMedia]),
+        (S::Accepted | S::Talking, I::CallerBye | I::CallerAckMissing) => {
+            (S::Ending, &[A::ByeB, A::StopMedia])
+        }
         (S::Accepted | S::Talking, I::CalleeBye | I::PlayFinished) => {
             (S::Ending, &[A::ByeA, A::StopMedia])
         }
