@@ -224,7 +224,7 @@ fn a_host_that_is_down_neither_hears_nor_speaks() {
     assert_eq!((got.len(), got[0], got[got.len() - 1]), (7, 0, 9));
     world.set_up(a, false);
     world.with(a, |counter, now| {
-        (counter.left, counter.next) = (1, Some(now))
+        (counter.left, counter.next) = (1, Some(now));
     });
     assert_eq!(world.run_to_idle(Duration::from_secs(1)), Stop::Idle);
     assert_eq!(world.host(b).got.len(), 7);
