@@ -119,13 +119,13 @@ impl Sip {
 
     /// The tag of From.
     #[must_use]
-    pub fn from_tag(&self) -> Option<&str> {
+    pub fn sender_tag(&self) -> Option<&str> {
         parameter(self.must("from"), "tag")
     }
 
     /// The tag of To.
     #[must_use]
-    pub fn to_tag(&self) -> Option<&str> {
+    pub fn receiver_tag(&self) -> Option<&str> {
         parameter(self.must("to"), "tag")
     }
 
@@ -149,7 +149,7 @@ impl Sip {
     /// Whether it is a request within a dialog.
     #[must_use]
     pub fn in_dialog(&self) -> bool {
-        self.method().is_some() && self.to_tag().is_some()
+        self.method().is_some() && self.receiver_tag().is_some()
     }
 }
 
@@ -206,7 +206,7 @@ mod tests {
             (Some("INVITE"), Some("sip:echo@192.0.2.1"))
         );
         assert_eq!(
-            (sip.branch(), sip.from_tag(), sip.to_tag()),
+            (sip.branch(), sip.sender_tag(), sip.receiver_tag()),
             ("z9", Some("1"), None)
         );
         assert_eq!(
@@ -220,7 +220,7 @@ mod tests {
 
         let response = b"SIP/2.0 200 OK\r\nCSeq: 2 BYE\r\nTo: sip:b@x;tag=t\r\n\r\n";
         let sip = Sip::read(response).unwrap();
-        assert_eq!((sip.status(), sip.to_tag()), (Some(200), Some("t")));
+        assert_eq!((sip.status(), sip.receiver_tag()), (Some(200), Some("t")));
         assert_eq!(sip.to_string(), "200 (BYE)");
     }
 

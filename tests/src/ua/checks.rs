@@ -35,7 +35,7 @@ pub(super) fn faults(sip: &Sip) -> Vec<String> {
         owe(sip.all(name).count() <= 1, &format!("{name} twice"));
     }
     owe(
-        sip.from_tag().is_some_and(|tag| !tag.is_empty()),
+        sip.sender_tag().is_some_and(|tag| !tag.is_empty()),
         "From without tag (8.1.1.3)",
     );
     owe(
@@ -60,7 +60,7 @@ pub(super) fn faults(sip: &Sip) -> Vec<String> {
             "response with more Vias than ours (8.1.3.3)",
         );
         owe(
-            code == 100 || sip.to_tag().is_some(),
+            code == 100 || sip.receiver_tag().is_some(),
             "To without tag (8.2.6.2)",
         );
         let dialog = method == "INVITE" && (200..300).contains(&code);

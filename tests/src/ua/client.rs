@@ -309,7 +309,7 @@ impl ScriptedUa {
             return;
         };
         let code = sip.status().unwrap_or_default();
-        let tag = sip.to_tag().map(str::to_owned);
+        let tag = sip.receiver_tag().map(str::to_owned);
         let client = &mut self.clients[index];
         match (&client.tag, &tag) {
             (Some(before), Some(tag)) if before != tag => {
@@ -351,12 +351,10 @@ impl ScriptedUa {
     }
 
     fn take_provisional(&mut self, now: Instant, index: usize, sip: &Sip, cancel: bool) {
-        if self.clients[index].method == "INVITE" {
-            if let Some(dialog) = self.clients[index].dialog {
-                if self.dialogs[dialog].open_offer.is_some() {
-                    self.hear_sdp(dialog, sip);
-                }
-            }
+        let client = &self.clients[index];
+        let dialog = client.dialog.filter(|_| client.method == "INVITE");
+        if let Some(dialog) = dialog.filter(|dialog| self.dialogs[*dialog].open_offer.is_some()) {
+            self.hear_sdp(dialog, sip);
         }
         if cancel {
             self.send_cancel(now, index);
@@ -380,7 +378,7 @@ impl ScriptedUa {
             return;
         }
         let d = &mut self.dialogs[dialog];
-        d.remote_tag = sip.to_tag().map(str::to_owned);
+        d.remote_tag = sip.receiver_tag().map(str::to_owned);
         if first {
             d.state = DialogState::Confirmed;
             d.routes = sip.all("record-route").map(str::to_owned).collect();

@@ -266,7 +266,7 @@ impl Machine for ScriptedUa {
         if sip.status().is_some() {
             self.take_response(now, &sip);
         } else {
-            self.take_request(now, from, sip);
+            self.take_request(now, from, &sip);
         }
     }
 

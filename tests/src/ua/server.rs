@@ -30,10 +30,10 @@ impl Server {
 }
 
 impl ScriptedUa {
-    pub(super) fn take_request(&mut self, now: Instant, from: SocketAddr, sip: Sip) {
+    pub(super) fn take_request(&mut self, now: Instant, from: SocketAddr, sip: &Sip) {
         let method = sip.method().unwrap_or_default().to_owned();
         if method == "ACK" {
-            self.take_ack(&sip);
+            self.take_ack(sip);
             return;
         }
         let same = |s: &Server| {
@@ -47,7 +47,7 @@ impl ScriptedUa {
             }
             return;
         }
-        let dialog = self.dialog_of(sip.must("call-id"), sip.to_tag());
+        let dialog = self.dialog_of(sip.must("call-id"), sip.receiver_tag());
         let index = self.servers.len();
         self.servers.push(Server {
             request: sip.clone(),
@@ -60,16 +60,16 @@ impl ScriptedUa {
             ends: None,
         });
         if let Some(dialog) = dialog {
-            self.check_in_dialog(dialog, &sip);
+            self.check_in_dialog(dialog, sip);
         }
         if self.habits.ignored.iter().any(|ignored| *ignored == method) {
             return;
         }
         match (method.as_str(), dialog) {
-            ("CANCEL", _) => self.take_cancel(now, index, &sip),
-            ("INVITE", None) if !sip.in_dialog() => self.take_invite(now, index, &sip),
+            ("CANCEL", _) => self.take_cancel(now, index, sip),
+            ("INVITE", None) if !sip.in_dialog() => self.take_invite(now, index, sip),
             (_, None) if sip.in_dialog() => self.reply(now, index, 481, None, &[]),
-            ("INVITE", Some(dialog)) => self.take_reinvite(now, index, dialog, &sip),
+            ("INVITE", Some(dialog)) => self.take_reinvite(now, index, dialog, sip),
             ("BYE", Some(dialog)) => {
                 self.dialogs[dialog].state = DialogState::Over;
                 self.stop_2xx(dialog);
@@ -123,7 +123,7 @@ impl ScriptedUa {
         let mut d = Dialog::new(Role::Callee, self.media.clone(), 2_000 + dialog as u64);
         sip.must("call-id").clone_into(&mut d.call_id);
         d.local_tag = self.unique("tag");
-        d.remote_tag = sip.from_tag().map(str::to_owned);
+        d.remote_tag = sip.sender_tag().map(str::to_owned);
         sip.must("to").clone_into(&mut d.local);
         let from = sip.must("from");
         d.remote = from
@@ -251,7 +251,7 @@ impl ScriptedUa {
 
     fn take_ack(&mut self, sip: &Sip) {
         let (number, _) = sip.cseq();
-        let dialog = self.dialog_of(sip.must("call-id"), sip.to_tag());
+        let dialog = self.dialog_of(sip.must("call-id"), sip.receiver_tag());
         let meant = |s: &Server| {
             let same_dialog = s.dialog == dialog && s.request.cseq().0 == number;
             s.is_invite()
@@ -305,14 +305,14 @@ impl ScriptedUa {
             let dialog = server.dialog;
             self.plan(now + T1, Todo::ServerResend(index));
             self.plan(now + 64 * T1, Todo::ServerGiveUp(index));
-            if let Some(dialog) = dialog.map(|dialog| &mut self.dialogs[dialog]) {
-                if dialog.state == DialogState::Early {
-                    dialog.state = if code < 300 {
-                        DialogState::Confirmed
-                    } else {
-                        DialogState::Over
-                    };
-                }
+            let state = if code < 300 {
+                DialogState::Confirmed
+            } else {
+                DialogState::Over
+            };
+            let dialog = dialog.map(|dialog| &mut self.dialogs[dialog]);
+            if let Some(dialog) = dialog.filter(|dialog| dialog.state == DialogState::Early) {
+                dialog.state = state;
             }
         }
         self.send(now, from, bytes);
@@ -330,7 +330,7 @@ impl ScriptedUa {
             .dialog
             .map(|dialog| self.dialogs[dialog].local_tag.clone());
         let request = server.request.clone();
-        let tag = match (request.to_tag(), dialog) {
+        let tag = match (request.receiver_tag(), dialog) {
             (Some(_), _) => String::new(),
             (None, _) if code == 100 => String::new(),
             (None, Some(tag)) => format!(";tag={tag}"),
@@ -378,10 +378,10 @@ impl ScriptedUa {
     pub(super) fn server_give_up(&mut self, now: Instant, index: usize) {
         let server = &self.servers[index];
         let accepted = server.answered.is_some_and(|code| code < 300);
-        if let (false, true, Some(dialog)) = (server.acked, accepted, server.dialog) {
-            if self.dialogs[dialog].state == DialogState::Confirmed {
-                self.bye(now, dialog);
-            }
+        let dialog = server.dialog.filter(|_| accepted && !server.acked);
+        let up = |dialog: &usize| self.dialogs[*dialog].state == DialogState::Confirmed;
+        if let Some(dialog) = dialog.filter(up) {
+            self.bye(now, dialog);
         }
     }
 
