@@ -11,4 +11,6 @@
 
 pub mod description;
 pub mod message;
+pub mod source;
 pub mod ua;
+pub mod workspace;
