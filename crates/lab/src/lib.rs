@@ -1,1 +1,23 @@
 //! The load lab: callers, callees, audio checks, measurement; an independent witness.
+//!
+//! ```text
+//!   caller ---SIP---> the server under test ---SIP---> callee
+//!     |                                                  |
+//!     +-- streams: marked frames out, every frame in held against its mark --+
+//!                                   |
+//!   watch (/proc of the server) --> run: legs joined --> report
+//! ```
+//!
+//! The lab shares the wire formats with the server (`sip`, `sdp`, `net`, `g711`) and nothing of
+//! its call or media logic; RTP is built and read by an outside crate.
+#![forbid(unsafe_code)]
+
+pub mod analysis;
+pub mod capture;
+pub mod hearing;
+pub mod law;
+pub mod mark;
+pub mod scan;
+pub mod sequence;
+pub mod stream;
+pub mod streams;
