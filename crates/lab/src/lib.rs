@@ -14,10 +14,17 @@
 
 pub mod analysis;
 pub mod capture;
+pub mod drops;
+pub mod generator;
 pub mod hearing;
 pub mod law;
+pub mod machine;
 pub mod mark;
+pub mod progress;
+pub mod recordings;
 pub mod scan;
 pub mod sequence;
 pub mod stream;
 pub mod streams;
+pub mod table;
+pub mod watch;

@@ -44,7 +44,11 @@ impl Facts {
 
 impl fmt::Display for Facts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "machine   {}, {} cores, Linux {}", self.cpu, self.cores, self.kernel)?;
+        writeln!(
+            f,
+            "machine   {}, {} cores, Linux {}",
+            self.cpu, self.cores, self.kernel
+        )?;
         let revision = self.revision.as_deref().unwrap_or("not in a repository");
         writeln!(f, "revision  {revision}; seed {}", self.seed)?;
         write!(f, "command   {}", self.command)
@@ -56,18 +60,26 @@ fn unknown() -> String {
 }
 
 fn cpu_model(cpuinfo: &str) -> Option<String> {
-    let line = cpuinfo.lines().find(|line| line.starts_with("model name"))?;
+    let line = cpuinfo
+        .lines()
+        .find(|line| line.starts_with("model name"))?;
     Some(line.split_once(':')?.1.trim().to_owned())
 }
 
 fn revision(directory: &Path) -> Option<String> {
     let git = |args: &[&str]| {
-        let output = Command::new("git").arg("-C").arg(directory).args(args).output().ok()?;
+        let output = Command::new("git")
+            .arg("-C")
+            .arg(directory)
+            .args(args)
+            .output()
+            .ok()?;
         let text = String::from_utf8(output.stdout).ok()?;
         output.status.success().then(|| text.trim().to_owned())
     };
     let revision = git(&["rev-parse", "--short=12", "HEAD"])?;
-    let changed = git(&["status", "--porcelain", "--untracked-files=no"]).is_none_or(|s| !s.is_empty());
+    let changed =
+        git(&["status", "--porcelain", "--untracked-files=no"]).is_none_or(|s| !s.is_empty());
     Some(if changed { revision + "+" } else { revision })
 }
 

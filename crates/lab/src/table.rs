@@ -22,7 +22,9 @@ impl Table {
     /// A table without rows.
     #[must_use]
     pub fn new(columns: &[(&str, Align)]) -> Self {
-        let columns = columns.iter().map(|&(name, align)| (name.to_owned(), align));
+        let columns = columns
+            .iter()
+            .map(|&(name, align)| (name.to_owned(), align));
         Self {
             columns: columns.collect(),
             rows: Vec::new(),
@@ -40,7 +42,10 @@ impl Table {
         (0..self.columns.len())
             .map(|n| {
                 let cells = self.rows.iter().map(|row| row[n].chars().count());
-                cells.chain([self.columns[n].0.chars().count(), 3]).max().unwrap_or(3)
+                cells
+                    .chain([self.columns[n].0.chars().count(), 3])
+                    .max()
+                    .unwrap_or(3)
             })
             .collect()
     }

@@ -60,7 +60,8 @@ impl ProcessSample {
         for entry in fs::read_dir(proc.join("fd"))?.flatten() {
             descriptors += 1;
             let link = fs::read_link(entry.path());
-            sockets += usize::from(link.is_ok_and(|to| to.to_string_lossy().starts_with("socket:")));
+            sockets +=
+                usize::from(link.is_ok_and(|to| to.to_string_lossy().starts_with("socket:")));
         }
         Ok(Self {
             at,
@@ -268,6 +269,9 @@ mod tests {
         let start = Instant::now();
         assert_eq!(Steady::find(&[]), None);
         assert_eq!(Steady::find(&[sample(start, 0, 0, 0, 0); 5]), None);
-        assert_eq!(Steady::find(&[sample(start, 0, 0, 0, 5), sample(start, 9, 9, 9, 5)]), None);
+        assert_eq!(
+            Steady::find(&[sample(start, 0, 0, 0, 5), sample(start, 9, 9, 9, 5)]),
+            None
+        );
     }
 }
