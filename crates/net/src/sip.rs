@@ -238,12 +238,15 @@ pub enum Frame {
 }
 
 /// The stream can't be followed any further; the connection is closed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, thiserror::Error)]
 #[error("the stream is not a sequence of messages")]
-pub struct FramingError;
+pub struct FramingError {
+    /// Sent before the connection closes, an error response for example; empty for nothing.
+    pub farewell: Vec<u8>,
+}
 
-/// Makes a framer for each new connection.
-pub type MakeFramer = Arc<dyn Fn() -> Box<dyn Framer> + Send + Sync>;
+/// Makes a framer for a connection to this peer.
+pub type MakeFramer = Arc<dyn Fn(SocketAddr) -> Box<dyn Framer> + Send + Sync>;
 
 /// What goes through the channel from the tasks to [`SipSockets`].
 #[derive(Debug)]
