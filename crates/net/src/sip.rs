@@ -23,6 +23,7 @@ mod udp;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -59,6 +60,28 @@ pub struct ListenSpec {
 impl fmt::Display for ListenSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.transport, self.address)
+    }
+}
+
+/// Why a text names no listener.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` names no listener; write udp:ADDRESS:PORT or tcp:ADDRESS:PORT")]
+pub struct ListenError(Box<str>);
+
+impl FromStr for ListenSpec {
+    type Err = ListenError;
+
+    /// Reads `udp:127.0.0.1:5060` or `tcp:[::1]:5060`.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let error = || ListenError(text.into());
+        let (transport, address) = text.split_once(':').ok_or_else(error)?;
+        let transport = match transport {
+            "udp" => Transport::Udp,
+            "tcp" => Transport::Tcp,
+            _ => return Err(error()),
+        };
+        let address = address.parse().map_err(|_| error())?;
+        Ok(Self { transport, address })
     }
 }
 
@@ -215,12 +238,15 @@ pub enum Frame {
 }
 
 /// The stream can't be followed any further; the connection is closed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, thiserror::Error)]
 #[error("the stream is not a sequence of messages")]
-pub struct FramingError;
+pub struct FramingError {
+    /// Sent before the connection closes, an error response for example; empty for nothing.
+    pub farewell: Vec<u8>,
+}
 
-/// Makes a framer for each new connection.
-pub type MakeFramer = Arc<dyn Fn() -> Box<dyn Framer> + Send + Sync>;
+/// Makes a framer for a connection to this peer.
+pub type MakeFramer = Arc<dyn Fn(SocketAddr) -> Box<dyn Framer> + Send + Sync>;
 
 /// What goes through the channel from the tasks to [`SipSockets`].
 #[derive(Debug)]
@@ -231,4 +257,26 @@ enum Inner {
         local: SocketAddr,
         remote: SocketAddr,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn listeners_are_written_as_they_are_read() {
+        for text in ["udp:127.0.0.1:5060", "tcp:[::1]:0"] {
+            assert_eq!(text.parse::<ListenSpec>().expect(text).to_string(), text);
+        }
+        for text in [
+            "",
+            "udp",
+            "udp:127.0.0.1",
+            "sctp:127.0.0.1:5060",
+            "udp:localhost:5060",
+            "udp:::1:5060x",
+        ] {
+            assert!(text.parse::<ListenSpec>().is_err(), "{text}");
+        }
+    }
 }

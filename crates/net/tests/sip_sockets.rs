@@ -27,7 +27,9 @@ impl Framer for Lines {
         let line: Vec<u8> = self.0.drain(..=end).take(end).collect();
         match line.first() {
             None => Ok(Some(Frame::KeepAlivePing)),
-            Some(b'!') => Err(FramingError),
+            Some(b'!') => Err(FramingError {
+                farewell: line[1..].to_vec(),
+            }),
             Some(_) => Ok(Some(Frame::Message(line))),
         }
     }
@@ -46,7 +48,7 @@ fn sockets(listen: &[Transport], limits: Limits) -> SipSockets {
             address,
         })
         .collect();
-    SipSockets::bind(&listen, limits, Arc::new(|| Box::new(Lines::default())))
+    SipSockets::bind(&listen, limits, Arc::new(|_| Box::new(Lines::default())))
         .expect("loopback binds")
 }
 
@@ -231,17 +233,22 @@ async fn a_connection_that_cannot_be_opened_is_reported() {
 }
 
 #[tokio::test]
-async fn what_is_no_message_closes_the_connection() {
+async fn what_is_no_message_closes_the_connection_after_the_last_words() {
     let mut ours = sockets(&[Transport::Tcp], Limits::default());
-    let mut peer = TcpStream::connect(ours.bound()[0].address)
-        .await
-        .expect("listening");
-    peer.write_all(b"!garbage\n").await.expect("open");
-    assert_eq!(closed(&mut ours).await.1, CloseReason::Framing);
-    let mut rest = Vec::new();
-    // Unread bytes turn the close into a reset; either way the stream is over.
-    let _ = peer.read_to_end(&mut rest).await;
-    assert_eq!(rest, b"");
+    for words in ["", "400"] {
+        let mut peer = TcpStream::connect(ours.bound()[0].address)
+            .await
+            .expect("listening");
+        peer.write_all(format!("!{words}\n").as_bytes())
+            .await
+            .expect("open");
+        assert_eq!(closed(&mut ours).await.1, CloseReason::Framing);
+        let mut rest = String::new();
+        peer.read_to_string(&mut rest)
+            .await
+            .expect("all was read, so it closes in order");
+        assert_eq!(rest, words);
+    }
 }
 
 #[tokio::test]
@@ -334,7 +341,7 @@ async fn a_port_in_use_is_named() {
         let again = SipSockets::bind(
             &[*spec],
             Limits::default(),
-            Arc::new(|| Box::new(Lines::default())),
+            Arc::new(|_| Box::new(Lines::default())),
         );
         let error = again.expect_err("taken");
         assert_eq!(error.source.kind(), std::io::ErrorKind::AddrInUse);

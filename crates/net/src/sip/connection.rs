@@ -12,10 +12,11 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{CloseReason, Flow, Frame, Framer, Inner, Limits, NetEvent};
@@ -35,7 +36,12 @@ struct Queue {
     messages: mpsc::Sender<Arc<[u8]>>,
     bytes: Arc<AtomicUsize>,
     max_bytes: usize,
+    /// Told by the writer when nothing is queued any more.
+    emptied: Arc<Notify>,
 }
+
+/// How long a closing connection waits for its last words to be written.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// The peer's queue has no room.
 pub(super) struct Full;
@@ -53,6 +59,13 @@ impl Queue {
             return Err(Full);
         }
         self.messages.try_send(bytes).map_err(|_| Full)
+    }
+
+    async fn say_farewell(&self, words: Vec<u8>) {
+        if !words.is_empty() && self.push(words.into()).is_ok() {
+            // Nobody is owed more than this try.
+            let _ = timeout(FAREWELL, self.emptied.notified()).await;
+        }
     }
 }
 
@@ -79,6 +92,7 @@ pub(super) fn new(
         messages,
         bytes: Arc::default(),
         max_bytes: limits.queued_bytes,
+        emptied: Arc::default(),
     };
     let (stopper, stop) = oneshot::channel();
     let connection = Connection {
@@ -190,7 +204,10 @@ async fn read(
         let mut whole = false;
         loop {
             let event = match framer.next() {
-                Err(_) => return CloseReason::Framing,
+                Err(error) => {
+                    queue.say_farewell(error.farewell).await;
+                    return CloseReason::Framing;
+                }
                 Ok(None) => break,
                 Ok(Some(Frame::KeepAlivePing)) => {
                     if queue.push(Arc::from(*b"\r\n")).is_err() {
@@ -227,7 +244,9 @@ async fn write(
             Ok(Err(error)) => return CloseReason::Failed(error.kind()),
             Ok(Ok(())) => {}
         }
-        queue.bytes.fetch_sub(bytes.len(), Ordering::Relaxed);
+        if queue.bytes.fetch_sub(bytes.len(), Ordering::Relaxed) == bytes.len() {
+            queue.emptied.notify_waiters();
+        }
     }
     CloseReason::ByPeer
 }

@@ -188,7 +188,7 @@ impl SipSockets {
             remote,
             connection: id,
         };
-        let framer = (self.make_framer)();
+        let framer = (self.make_framer)(remote);
         let (connection, task) = connection::new(flow, self.limits, framer, self.sender.clone());
         self.connections.insert(id, connection);
         self.by_remote.insert(remote, id);

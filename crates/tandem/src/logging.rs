@@ -1,0 +1,19 @@
+//! Logs go to stderr; stdout is for what was asked for.
+
+use std::io::IsTerminal;
+
+use anyhow::Context;
+use tracing_subscriber::EnvFilter;
+
+/// Starts to log what `filter` lets through.
+pub(crate) fn start(filter: &str) -> anyhow::Result<()> {
+    let filter = EnvFilter::builder()
+        .parse(filter)
+        .with_context(|| format!("`{filter}` is not a log filter such as info or info,b2bua=debug"))?;
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .init();
+    Ok(())
+}
