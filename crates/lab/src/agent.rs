@@ -136,7 +136,9 @@ pub(crate) fn answer_reinvite(
 /// Answers what neither side expects: OPTIONS 200, everything else 501.
 pub(crate) fn answer_other(endpoint: &mut Endpoint, now: Instant, event: Event) {
     if let Event::Request { txn, message, .. } = event {
-        let options = message.method().is_some_and(|method| method.as_str() == "OPTIONS");
+        let options = message
+            .method()
+            .is_some_and(|method| method.as_str() == "OPTIONS");
         let code = if options { 200 } else { 501 };
         // The transaction may have timed out meanwhile: then nobody waits for the answer.
         let _ = endpoint.respond(now, txn, code, None, Vec::new(), None);

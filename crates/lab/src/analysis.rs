@@ -10,6 +10,10 @@
 use std::f64::consts::{PI, TAU};
 
 /// Level of a full-scale sine (ITU-T G.711, 4: theoretical load capacity of A-law).
+#[expect(
+    clippy::approx_constant,
+    reason = "a level in dBm0, not a ratio of a circle"
+)]
 pub const FULL_SCALE_DBM0: f64 = 3.14;
 
 /// Blocks below this count as silent.

@@ -164,7 +164,9 @@ impl<M: MediaPlane> Callee<M> {
             return;
         };
         record.law = Some(agreed.law);
-        let rings = self.endpoint.provisional(now, usage, 180, None, Vec::new(), None);
+        let rings = self
+            .endpoint
+            .provisional(now, usage, 180, None, Vec::new(), None);
         if rings.is_err() {
             self.media.close(leg.id);
             return;
@@ -188,7 +190,9 @@ impl<M: MediaPlane> Callee<M> {
         ending: Ending,
     ) {
         // The caller may have cancelled meanwhile: then there is nothing left to refuse.
-        let _ = self.endpoint.reject(now, usage, code, None, Vec::new(), None);
+        let _ = self
+            .endpoint
+            .reject(now, usage, code, None, Vec::new(), None);
         record.ended = Some(now);
         record.ending = ending;
         self.records.push(record);
@@ -234,7 +238,11 @@ impl<M: MediaPlane> Callee<M> {
             Event::Reinvite { usage, message } => {
                 if let Some(call) = self.calls.get_mut(&usage) {
                     let agreed = agent::answer_reinvite(
-                        &mut self.endpoint, now, usage, &message, &mut call.description,
+                        &mut self.endpoint,
+                        now,
+                        usage,
+                        &message,
+                        &mut call.description,
                     );
                     call.agreed = agreed.unwrap_or(call.agreed);
                 }

@@ -122,8 +122,16 @@ impl<M: MediaPlane> Caller<M> {
         );
         match self.endpoint.invite(now, invite) {
             Ok(usage) => {
-                self.steps.push(Reverse((now + PATIENCE, usage, Step::GiveUp)));
-                self.calls.insert(usage, Call { record, leg, description });
+                self.steps
+                    .push(Reverse((now + PATIENCE, usage, Step::GiveUp)));
+                self.calls.insert(
+                    usage,
+                    Call {
+                        record,
+                        leg,
+                        description,
+                    },
+                );
             }
             Err(_) => {
                 self.media.close(leg.id);
@@ -166,7 +174,8 @@ impl<M: MediaPlane> Caller<M> {
         self.media.start(call.leg.id, agreed);
         let quiet = now + call.record.plan.talk;
         let end = quiet + call.record.plan.linger;
-        self.steps.push(Reverse((quiet, usage, Step::FinishSpeaking)));
+        self.steps
+            .push(Reverse((quiet, usage, Step::FinishSpeaking)));
         self.steps.push(Reverse((end, usage, Step::HangUp)));
     }
 
@@ -207,7 +216,11 @@ impl<M: MediaPlane> Caller<M> {
             Event::Reinvite { usage, message } => {
                 if let Some(call) = self.calls.get_mut(&usage) {
                     let agreed = agent::answer_reinvite(
-                        &mut self.endpoint, now, usage, &message, &mut call.description,
+                        &mut self.endpoint,
+                        now,
+                        usage,
+                        &message,
+                        &mut call.description,
                     );
                     if let Some(agreed) = agreed {
                         self.media.start(call.leg.id, agreed);

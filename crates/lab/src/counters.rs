@@ -1,7 +1,7 @@
 //! Counters of a run that others look at while it lasts: the watch and the progress line.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// What the caller has done so far; clones share it.
 #[derive(Clone, Default, Debug)]
@@ -59,6 +59,8 @@ impl Counters {
             self.0.up.fetch_sub(1, Ordering::Relaxed);
         }
         self.0.ended.fetch_add(1, Ordering::Relaxed);
-        self.0.failed.fetch_add(u64::from(failed), Ordering::Relaxed);
+        self.0
+            .failed
+            .fetch_add(u64::from(failed), Ordering::Relaxed);
     }
 }

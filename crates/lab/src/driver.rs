@@ -16,7 +16,7 @@ use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
 use crate::agent::Agent;
-use crate::framing;
+use crate::framing::{self, net_transport, sip_flow, sip_transport};
 
 /// How long calls may still take to end after a driver was told to stop.
 const FAREWELL: Duration = Duration::from_secs(5);
@@ -143,7 +143,9 @@ fn take<A: Agent>(agent: &mut A, now: Instant, event: NetEvent) {
         }
         NetEvent::SendFailed {
             transport, remote, ..
-        } => agent.endpoint().handle_flow_failed(now, sip_transport(transport), remote),
+        } => agent
+            .endpoint()
+            .handle_flow_failed(now, sip_transport(transport), remote),
         // Over UDP there is no connection to lose.
         _ => {}
     }
@@ -153,7 +155,9 @@ fn take<A: Agent>(agent: &mut A, now: Instant, event: NetEvent) {
 fn flush<A: Agent>(agent: &mut A, now: Instant, sockets: &mut SipSockets) {
     // The lab calls addresses, not names.
     while let Some(resolve) = agent.endpoint().poll_resolve() {
-        agent.endpoint().handle_resolved(now, resolve.id, Err(sip::ResolveError));
+        agent
+            .endpoint()
+            .handle_resolved(now, resolve.id, Err(sip::ResolveError));
         agent.handle_events(now);
     }
     while let Some(transmit) = agent.endpoint().poll_transmit() {

@@ -36,6 +36,20 @@ pub struct LegId {
     port: u32,
 }
 
+impl LegId {
+    /// A name: a number of its own within the run, and the port it is on.
+    #[must_use]
+    pub fn new(number: u64, port: u32) -> Self {
+        Self { number, port }
+    }
+
+    /// Its port, by the number that [`Streams`] knows it by.
+    #[must_use]
+    pub fn port(self) -> u32 {
+        self.port
+    }
+}
+
 /// A leg that is open, and where it hears.
 #[derive(Copy, Clone, Debug)]
 pub struct OpenLeg {
@@ -60,6 +74,7 @@ pub trait MediaPlane {
     fn close(&mut self, leg: LegId);
 }
 
+#[derive(Copy, Clone)]
 enum Command {
     Open(LegId, StreamSpec),
     Start(LegId, Agreement),
@@ -85,10 +100,8 @@ impl MediaHandle {
 impl MediaPlane for MediaHandle {
     fn open(&mut self, spec: StreamSpec) -> Result<OpenLeg, PoolError> {
         let lease = self.pool.allocate()?;
-        let id = LegId {
-            number: self.numbers.fetch_add(1, Ordering::Relaxed),
-            port: lease.port,
-        };
+        let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        let id = LegId::new(number, lease.port);
         self.send(Command::Open(id, spec));
         Ok(OpenLeg {
             id,

@@ -12,19 +12,37 @@
 //! its call or media logic; RTP is built and read by an outside crate.
 #![forbid(unsafe_code)]
 
+pub mod agent;
 pub mod analysis;
+pub mod callee;
+pub mod caller;
 pub mod capture;
+pub mod counters;
+pub mod demo;
+mod description;
+#[cfg(test)]
+mod direct;
+pub mod driver;
 pub mod drops;
+mod framing;
 pub mod generator;
 pub mod hearing;
 pub mod law;
+pub mod load;
 pub mod machine;
 pub mod mark;
+pub mod place;
+pub mod plan;
 pub mod progress;
+pub mod record;
 pub mod recordings;
+pub mod report;
+pub mod run;
 pub mod scan;
 pub mod sequence;
+pub mod server;
 pub mod stream;
 pub mod streams;
 pub mod table;
+pub mod verdict;
 pub mod watch;

@@ -156,7 +156,10 @@ mod tests {
             caller_hz: 440.0,
             callee_hz: 660.0,
         };
-        assert_eq!(parse_caller_user(&caller_user(&plan)), Some((17, Some(660.0))));
+        assert_eq!(
+            parse_caller_user(&caller_user(&plan)),
+            Some((17, Some(660.0)))
+        );
         assert_eq!(parse_caller_user("alice"), None);
         assert_eq!(parse_caller_user("lab-x"), None);
     }

@@ -92,7 +92,11 @@ impl fmt::Display for Invalid {
                 ms(worst)
             ),
             Self::CallsLate(late, worst) => {
-                write!(f, "the caller placed {late} calls late, at worst {} ms", ms(worst))
+                write!(
+                    f,
+                    "the caller placed {late} calls late, at worst {} ms",
+                    ms(worst)
+                )
             }
             Self::Dropped(n) => write!(f, "the lab's own sockets dropped {n} datagrams"),
             Self::NotSent(n) => write!(f, "the kernel refused to send {n} packets"),
@@ -126,7 +130,10 @@ impl RunOutcome {
     /// Calls with at least one fault.
     #[must_use]
     pub fn faulty(&self) -> usize {
-        self.calls.iter().filter(|call| !call.faults.is_empty()).count()
+        self.calls
+            .iter()
+            .filter(|call| !call.faults.is_empty())
+            .count()
     }
 
     /// Whether all is as planned and the run is valid.
@@ -147,7 +154,7 @@ const REGISTER: Duration = Duration::from_secs(10);
 /// # Errors
 /// When sockets or threads cannot be had, the server's process cannot be watched, or a callee
 /// cannot register. Calls that fail are no error: they are in the outcome.
-pub fn run(spec: RunSpec, mut watching: impl FnMut(&Counters)) -> anyhow::Result<RunOutcome> {
+pub fn run(spec: &RunSpec, mut watching: impl FnMut(&Counters)) -> anyhow::Result<RunOutcome> {
     let key = MarkKey::new(spec.seed);
     let mut drops = Drops::of(spec.media.as_slice());
     let pool = PortPool::new(spec.media.clone(), PortRange::default())?;
@@ -156,7 +163,12 @@ pub fn run(spec: RunSpec, mut watching: impl FnMut(&Counters)) -> anyhow::Result
     let mut callees = Vec::new();
     for (n, (listen, callee)) in spec.callees.iter().enumerate() {
         let seed = seed_of(spec.seed, n as u64 + 1);
-        callees.push(start_callee(*listen, callee.clone(), seed, generator.handle())?);
+        callees.push(start_callee(
+            *listen,
+            callee.clone(),
+            seed,
+            generator.handle(),
+        )?);
     }
     wait_until_ready(&callees)?;
     let watch = match spec.pid {
@@ -167,7 +179,7 @@ pub fn run(spec: RunSpec, mut watching: impl FnMut(&Counters)) -> anyhow::Result
         None => None,
     };
     let started = Instant::now();
-    let caller = start_caller(&spec, generator.handle(), counters.clone())?;
+    let caller = start_caller(spec, generator.handle(), counters.clone())?;
     while !caller.is_finished() {
         std::thread::sleep(LOOK);
         drops.look().context("/proc/net/udp cannot be read")?;
@@ -269,7 +281,7 @@ fn validity(calls: &[CallRecord], media: &MediaReport, dropped: u64) -> Vec<Inva
 }
 
 /// Brings both ends of each call together and judges it.
-fn join(
+pub(crate) fn join(
     key: MarkKey,
     mut calls: Vec<CallRecord>,
     answers: Vec<AnswerRecord>,
@@ -280,7 +292,9 @@ fn join(
     let mut answered: HashMap<u32, (AnswerRecord, Option<LegReport>)> = HashMap::new();
     for answer in answers {
         let leg = answer.leg.and_then(|leg| legs.remove(&leg));
-        let number = answer.number.or_else(|| leg.as_ref().and_then(|leg| leg.call));
+        let number = answer
+            .number
+            .or_else(|| leg.as_ref().and_then(|leg| leg.call));
         if let Some(number) = number {
             answered.insert(number, (answer, leg));
         }
@@ -318,4 +332,89 @@ fn join(
         }
     });
     joined.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::law::Law;
+    use crate::streams::Timeliness;
+
+    fn call(number: u32, late: Duration, ending: Ending) -> CallRecord {
+        let intended = Instant::now();
+        CallRecord {
+            plan: CallPlan {
+                number,
+                user: "echo".into(),
+                at: Duration::ZERO,
+                talk: Duration::ZERO,
+                linger: Duration::ZERO,
+                law: Law::A,
+                expect: Expect::Refused(486),
+            },
+            intended,
+            placed: intended + late,
+            ringing: None,
+            answered: None,
+            hung_up: None,
+            ended: Some(intended),
+            ending,
+            leg: None,
+            law: None,
+        }
+    }
+
+    fn media(frames: u64, late: u64) -> MediaReport {
+        MediaReport {
+            timeliness: Timeliness {
+                frames,
+                late,
+                worst: Duration::from_millis(80),
+            },
+            ..MediaReport::default()
+        }
+    }
+
+    #[test]
+    fn a_run_is_valid_unless_the_lab_was_the_bottleneck() {
+        let good = [call(1, Duration::ZERO, Ending::Refused(486))];
+        assert_eq!(validity(&good, &media(1000, 10), 0), []);
+        assert_eq!(validity(&[], &MediaReport::default(), 0), []);
+        let starved = Invalid::MediaLate(11, 1000, Duration::from_millis(80));
+        assert_eq!(validity(&good, &media(1000, 11), 0), [starved]);
+        assert_eq!(validity(&good, &media(1000, 0), 3), [Invalid::Dropped(3)]);
+        let refused = MediaReport {
+            send_errors: 2,
+            ..media(1000, 0)
+        };
+        assert_eq!(validity(&good, &refused, 0), [Invalid::NotSent(2)]);
+        let late = Duration::from_millis(150);
+        let slow = [call(1, late, Ending::HungUp)];
+        assert_eq!(
+            validity(&slow, &media(10, 0), 0),
+            [Invalid::CallsLate(1, late)]
+        );
+        let full = [call(1, Duration::ZERO, Ending::NoPort)];
+        assert_eq!(validity(&full, &media(10, 0), 0), [Invalid::NotPlaced(1)]);
+    }
+
+    #[test]
+    fn reasons_read_as_sentences() {
+        let why = Invalid::MediaLate(11, 1000, Duration::from_millis(80)).to_string();
+        let due = "the generator sent 11 of 1000 frames 20 ms or more late, at worst 80 ms";
+        assert_eq!(why, due);
+    }
+
+    #[test]
+    fn a_call_without_a_callee_is_joined_alone() {
+        let calls = vec![
+            call(2, Duration::ZERO, Ending::Refused(486)),
+            call(1, Duration::ZERO, Ending::TimedOut),
+        ];
+        let joined = join(MarkKey::new(1), calls, vec![], MediaReport::default());
+        let numbers: Vec<u32> = joined.iter().map(|call| call.call.plan.number).collect();
+        assert_eq!(numbers, [1, 2]);
+        assert_eq!(joined[0].faults, [Fault::Ended(Ending::TimedOut)]);
+        assert_eq!(joined[1].faults, []);
+    }
 }

@@ -37,7 +37,7 @@ pub struct Streams {
     key: MarkKey,
     legs: HashMap<u32, Stream>,
     due: BinaryHeap<Reverse<(Instant, u32)>>,
-    /// When each speaker's frame 0 was due. Kept while the run lasts.
+    /// When each speaker's frame 0 was due, while its leg is open.
     origins: HashMap<(u32, Side), Instant>,
     timeliness: Timeliness,
     strays: u64,
@@ -80,7 +80,11 @@ impl Streams {
 
     /// Ends a leg and returns its counts.
     pub fn close(&mut self, port: u32) -> Option<LegReport> {
-        self.legs.remove(&port).map(Stream::close)
+        let leg = self.legs.remove(&port)?;
+        if let Some((call, side, _)) = leg.origin() {
+            self.origins.remove(&(call, side));
+        }
+        Some(leg.close())
     }
 
     /// Takes a datagram that came to `port`.

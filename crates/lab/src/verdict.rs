@@ -11,7 +11,7 @@ use crate::capture::Capture;
 use crate::hearing::Heard;
 use crate::law::Law;
 use crate::mark::{MarkKey, Side};
-use crate::plan::{DELAY_MARGIN, Expect};
+use crate::plan::{DELAY_MARGIN, Expect, TONE_LEVEL_DBM0};
 use crate::record::{AnswerRecord, CallRecord, Ending};
 use crate::scan::scan;
 use crate::stream::{FRAME_SAMPLES, LegReport};
@@ -69,11 +69,23 @@ impl fmt::Display for Fault {
                 f,
                 "{} heard {} frames: {} exact, {} altered, {} unreadable, {} of a wrong party, \
                  {} repeated, {} late, {} missing in {} gaps",
-                name(*side), h.frames, h.exact, h.altered, h.unreadable, h.wrong_party,
-                h.repeated, h.late, h.missing, h.gaps,
+                name(*side),
+                h.frames,
+                h.exact,
+                h.altered,
+                h.unreadable,
+                h.wrong_party,
+                h.repeated,
+                h.late,
+                h.missing,
+                h.gaps,
             ),
             Self::Lost(side, sent, received) => {
-                write!(f, "{} received {received} packets of {sent} sent", name(*side))
+                write!(
+                    f,
+                    "{} received {received} packets of {sent} sent",
+                    name(*side)
+                )
             }
             Self::Sequence(side, missing, behind) => write!(
                 f,
@@ -93,10 +105,20 @@ impl fmt::Display for Fault {
             Self::Tone(side, tone) => write!(
                 f,
                 "{}: tone in {} of {} blocks ({} silent), {:.1} Hz, {:.1} dBm0",
-                name(*side), tone.with_tone, tone.blocks, tone.silent, tone.hz, tone.level_dbm0,
+                name(*side),
+                tone.with_tone,
+                tone.blocks,
+                tone.silent,
+                tone.hz,
+                tone.level_dbm0,
             ),
             Self::Quiet(side, share) => {
-                write!(f, "{}: sound in {:.0} % of the time", name(*side), share * 100.0)
+                write!(
+                    f,
+                    "{}: sound in {:.0} % of the time",
+                    name(*side),
+                    share * 100.0
+                )
             }
             Self::Silence(side) => write!(f, "{} heard nothing", name(*side)),
             Self::Playback(whole, altered, misplaced) => write!(
@@ -157,7 +179,7 @@ pub fn judge(key: MarkKey, evidence: &CallEvidence<'_>) -> Vec<Fault> {
         Expect::Peer | Expect::TonePeer { .. } => bridged(evidence, caller, &mut faults),
         Expect::Tone { hz, level_dbm0 } => {
             captured(caller, &mut faults, |pcm, faults| {
-                tone(Side::Caller, pcm, hz, Some(level_dbm0), faults);
+                tone(Side::Caller, pcm, hz, level_dbm0, faults);
             });
         }
         Expect::Sound => captured(caller, &mut faults, |pcm, faults| {
@@ -231,7 +253,10 @@ fn bridged(evidence: &CallEvidence<'_>, caller: &LegReport, faults: &mut Vec<Fau
         callee_hz,
     } = evidence.call.plan.expect
     else {
-        for (side, leg, peer) in [(Side::Caller, caller, callee), (Side::Callee, callee, caller)] {
+        for (side, leg, peer) in [
+            (Side::Caller, caller, callee),
+            (Side::Callee, callee, caller),
+        ] {
             marks(side, leg, peer.sent, faults);
             delayed(side, leg, Duration::ZERO, faults);
         }
@@ -242,21 +267,24 @@ fn bridged(evidence: &CallEvidence<'_>, caller: &LegReport, faults: &mut Vec<Fau
         (Side::Callee, callee, caller, caller_hz),
     ] {
         lost(side, leg, peer.sent, faults);
-        match leg.capture.as_ref().filter(|capture| !capture.codes().is_empty()) {
+        match leg
+            .capture
+            .as_ref()
+            .filter(|capture| !capture.codes().is_empty())
+        {
             Some(capture) => {
-                tone(side, &capture.pcm(), hz, Some(crate::plan::TONE_LEVEL_DBM0), faults);
+                tone(side, &capture.pcm(), hz, TONE_LEVEL_DBM0, faults);
             }
             None => faults.push(Fault::Silence(side)),
         }
     }
 }
 
-fn captured(
-    leg: &LegReport,
-    faults: &mut Vec<Fault>,
-    check: impl FnOnce(&[i16], &mut Vec<Fault>),
-) {
-    let capture = leg.capture.as_ref().filter(|capture| !capture.codes().is_empty());
+fn captured(leg: &LegReport, faults: &mut Vec<Fault>, check: impl FnOnce(&[i16], &mut Vec<Fault>)) {
+    let capture = leg
+        .capture
+        .as_ref()
+        .filter(|capture| !capture.codes().is_empty());
     match capture.map(Capture::pcm) {
         Some(pcm) => check(&pcm, faults),
         None => faults.push(Fault::Silence(leg.side)),
@@ -264,23 +292,18 @@ fn captured(
 }
 
 /// Within 1 Hz and 1 dB, and nothing else sounds.
-fn tone(side: Side, pcm: &[i16], hz: f64, level_dbm0: Option<f64>, faults: &mut Vec<Fault>) {
+fn tone(side: Side, pcm: &[i16], hz: f64, level_dbm0: f64, faults: &mut Vec<Fault>) {
     let found = find_tone(pcm, RATE, hz);
-    let mistuned = !((found.hz - hz).abs() <= 1.0);
-    let level = level_dbm0.is_some_and(|level| !((found.level_dbm0 - level).abs() <= 1.0));
-    let pauses = found.silent * 10 > found.blocks;
-    if found.purity() < TONE_PURITY || mistuned || level || pauses {
+    // A tone that was not found has no frequency, and is near nothing.
+    let tuned = (found.hz - hz).abs() <= 1.0;
+    let level = (found.level_dbm0 - level_dbm0).abs() <= 1.0;
+    let sounding = found.silent * 10 <= found.blocks;
+    if !(tuned && level && sounding) || found.purity() < TONE_PURITY {
         faults.push(Fault::Tone(side, found));
     }
 }
 
-fn played_back(
-    key: MarkKey,
-    leg: &LegReport,
-    of: u32,
-    said: Option<u64>,
-    faults: &mut Vec<Fault>,
-) {
+fn played_back(key: MarkKey, leg: &LegReport, of: u32, said: Option<u64>, faults: &mut Vec<Fault>) {
     let Some(capture) = leg.capture.as_ref().filter(|c| !c.codes().is_empty()) else {
         faults.push(Fault::Silence(Side::Caller));
         return;
@@ -291,5 +314,297 @@ fn played_back(
     let enough = said.is_some_and(|said| whole as u64 == said);
     if !enough || !found.is_only(of, Side::Caller) {
         faults.push(Fault::Playback(whole, found.altered, found.misplaced));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::FULL_SCALE_DBM0;
+    use crate::mark::Mark;
+    use crate::plan::CallPlan;
+    use crate::sequence::SequenceCounts;
+    use crate::stream::{Delay, Speech};
+    use std::f64::consts::TAU;
+    use std::time::Instant;
+
+    const KEY: u64 = 4;
+
+    fn call(expect: Expect, ending: Ending) -> CallRecord {
+        let now = Instant::now();
+        let answered = ending.is_orderly().then_some(now);
+        CallRecord {
+            plan: CallPlan {
+                number: 5,
+                user: "somebody".into(),
+                at: Duration::ZERO,
+                talk: Duration::from_secs(1),
+                linger: Duration::ZERO,
+                law: Law::A,
+                expect,
+            },
+            intended: now,
+            placed: now,
+            ringing: None,
+            answered,
+            hung_up: None,
+            ended: Some(now),
+            ending,
+            leg: None,
+            law: Some(Law::A),
+        }
+    }
+
+    /// A leg that sent and received 50 packets, all exact.
+    fn leg(side: Side) -> LegReport {
+        LegReport {
+            call: Some(5),
+            side,
+            speech: Speech::Marks,
+            sent: 50,
+            send_failed: 0,
+            received: 50,
+            junk: 0,
+            other_payload: 0,
+            sequence: SequenceCounts::default(),
+            heard: Heard {
+                frames: 50,
+                exact: 50,
+                span: Some((0, 49)),
+                ..Heard::default()
+            },
+            delay: Some(Delay {
+                min: Duration::from_millis(1),
+                max: Duration::from_millis(9),
+                sum: Duration::from_millis(250),
+                count: 50,
+            }),
+            capture: None,
+        }
+    }
+
+    fn hears(codes: impl IntoIterator<Item = u8>) -> LegReport {
+        let mut capture = Capture::default();
+        let codes: Vec<u8> = codes.into_iter().collect();
+        for (n, frame) in codes.chunks(160).enumerate() {
+            capture.take(Law::A, n as u32 * 160, frame);
+        }
+        LegReport {
+            capture: Some(capture),
+            heard: Heard::default(),
+            ..leg(Side::Caller)
+        }
+    }
+
+    fn sine(hz: f64, amplitude: f64) -> Vec<u8> {
+        let codes = Law::A.codes();
+        let sample = |n| (amplitude * (TAU * hz * f64::from(n) / 8000.0).sin()) as i16;
+        (0..16_000).map(|n| codes.nearest(sample(n))).collect()
+    }
+
+    fn verdict(expect: Expect, caller: &LegReport) -> Vec<Fault> {
+        let evidence = CallEvidence {
+            call: &call(expect, Ending::HungUp),
+            caller: Some(caller),
+            answer: None,
+            callee: None,
+            earlier_sent: Some(40),
+        };
+        judge(MarkKey::new(KEY), &evidence)
+    }
+
+    const ECHO: Expect = Expect::Echo {
+        delay: Duration::ZERO,
+    };
+
+    fn bare(call: &CallRecord) -> Vec<Fault> {
+        let evidence = CallEvidence {
+            call,
+            caller: None,
+            answer: None,
+            callee: None,
+            earlier_sent: None,
+        };
+        judge(MarkKey::new(KEY), &evidence)
+    }
+
+    #[test]
+    fn a_refusal_is_judged_by_its_code() {
+        let refused = |ending| bare(&call(Expect::Refused(486), ending));
+        assert_eq!(refused(Ending::Refused(486)), []);
+        let wrong = Ending::Refused(404);
+        assert_eq!(refused(wrong), [Fault::Ended(wrong)]);
+        assert_eq!(refused(Ending::HungUp), [Fault::Answered]);
+        let late = Ending::TimedOut;
+        assert_eq!(refused(late), [Fault::Ended(late)]);
+    }
+
+    #[test]
+    fn a_call_that_fails_has_one_fault() {
+        for ending in [Ending::Refused(503), Ending::TimedOut, Ending::NoMedia] {
+            assert_eq!(bare(&call(ECHO, ending)), [Fault::Ended(ending)]);
+        }
+        assert_eq!(
+            bare(&call(ECHO, Ending::HungUp)),
+            [Fault::NoLeg(Side::Caller)]
+        );
+    }
+
+    #[test]
+    fn an_echo_must_be_whole_and_in_time() {
+        assert_eq!(verdict(ECHO, &leg(Side::Caller)), []);
+        let mut lossy = leg(Side::Caller);
+        lossy.received = 49;
+        assert_eq!(verdict(ECHO, &lossy), [Fault::Lost(Side::Caller, 50, 49)]);
+        let delayed = Expect::Echo {
+            delay: Duration::from_secs(5),
+        };
+        assert!(matches!(
+            verdict(delayed, &leg(Side::Caller))[..],
+            [Fault::Delayed(..)]
+        ));
+        let mut slow = leg(Side::Caller);
+        slow.delay.as_mut().expect("there is one").max = Duration::from_millis(400);
+        assert!(matches!(verdict(ECHO, &slow)[..], [Fault::Delayed(..)]));
+        let mut silent = leg(Side::Caller);
+        (silent.received, silent.heard, silent.delay) = (0, Heard::default(), None);
+        assert!(matches!(
+            verdict(ECHO, &silent)[..],
+            [Fault::Lost(..), Fault::Heard(..)]
+        ));
+    }
+
+    #[test]
+    fn a_bridge_is_judged_at_both_ends() {
+        let call = call(Expect::Peer, Ending::HungUp);
+        let (caller, good) = (leg(Side::Caller), leg(Side::Callee));
+        let with = |callee: Option<&LegReport>| {
+            let evidence = CallEvidence {
+                call: &call,
+                caller: Some(&caller),
+                answer: None,
+                callee,
+                earlier_sent: None,
+            };
+            judge(MarkKey::new(KEY), &evidence)
+        };
+        assert_eq!(with(Some(&good)), []);
+        assert_eq!(with(None), [Fault::NoLeg(Side::Callee)]);
+        let mut deaf = good.clone();
+        deaf.received = 0;
+        deaf.heard = Heard::default();
+        assert!(matches!(
+            with(Some(&deaf))[..],
+            [Fault::Lost(Side::Callee, 50, 0), Fault::Heard(..)]
+        ));
+        let mut confused = good.clone();
+        confused.heard.exact = 49;
+        confused.heard.wrong_party = 1;
+        assert!(matches!(
+            with(Some(&confused))[..],
+            [Fault::Heard(Side::Callee, _)]
+        ));
+    }
+
+    #[test]
+    fn a_tone_must_have_its_pitch_and_level_and_no_pauses() {
+        // 0 dBm0 is 3.14 dB below a full-scale sine.
+        let milliwatt = |hz| sine(hz, 32767.0 * 10f64.powf(-FULL_SCALE_DBM0 / 20.0));
+        let tone = Expect::Tone {
+            hz: 1004.0,
+            level_dbm0: 0.0,
+        };
+        assert_eq!(verdict(tone.clone(), &hears(milliwatt(1004.0))), []);
+        let mut paused = milliwatt(1004.0);
+        paused[4000..8000].fill(0xd5);
+        for wrong in [
+            milliwatt(1007.0),
+            sine(1004.0, 8000.0),
+            paused,
+            vec![0xd5; 8000],
+        ] {
+            assert!(matches!(
+                verdict(tone.clone(), &hears(wrong))[..],
+                [Fault::Tone(..)]
+            ));
+        }
+        assert_eq!(verdict(tone, &hears([])), [Fault::Silence(Side::Caller)]);
+    }
+
+    #[test]
+    fn a_sound_must_go_on_and_a_prompt_may_end() {
+        let mut beep = sine(600.0, 8000.0);
+        beep[4000..].fill(0xd5);
+        let prompt = |ms| Expect::Prompt {
+            at_least: Duration::from_millis(ms),
+        };
+        assert_eq!(verdict(prompt(500), &hears(beep.clone())), []);
+        assert!(matches!(
+            verdict(prompt(900), &hears(beep.clone()))[..],
+            [Fault::Quiet(..)]
+        ));
+        assert!(matches!(
+            verdict(Expect::Sound, &hears(beep))[..],
+            [Fault::Quiet(..)]
+        ));
+        assert_eq!(verdict(Expect::Sound, &hears(sine(600.0, 8000.0))), []);
+    }
+
+    #[test]
+    fn a_playback_must_be_of_the_call_and_whole() {
+        let said = |frames: u32, number| {
+            let mut codes = vec![0xd5; 99];
+            for frame in 0..frames {
+                let mut bytes = [0; FRAME_SAMPLES];
+                let mark = Mark {
+                    call: number,
+                    side: Side::Caller,
+                    frame,
+                    last: false,
+                    law: Law::A,
+                };
+                MarkKey::new(KEY).write(mark, &mut bytes);
+                codes.extend(bytes);
+            }
+            hears(codes)
+        };
+        let playback = || Expect::Playback { of: 2 };
+        assert_eq!(verdict(playback(), &said(40, 2)), []);
+        assert_eq!(
+            verdict(playback(), &said(39, 2)),
+            [Fault::Playback(39, 0, 0)]
+        );
+        assert_eq!(
+            verdict(playback(), &said(40, 3)),
+            [Fault::Playback(0, 0, 0)]
+        );
+    }
+
+    #[test]
+    fn broken_numbers_and_foreign_packets_are_faults_of_any_call() {
+        let mut leg = leg(Side::Caller);
+        leg.sequence.missing = 2;
+        leg.junk = 1;
+        assert_eq!(
+            verdict(ECHO, &leg),
+            [
+                Fault::Sequence(Side::Caller, 2, 0),
+                Fault::Foreign(Side::Caller, 1)
+            ]
+        );
+    }
+
+    #[test]
+    fn every_fault_reads_as_a_sentence() {
+        let faults = [
+            Fault::Lost(Side::Callee, 50, 49),
+            Fault::Heard(Side::Caller, Box::default()),
+            Fault::Tone(Side::Caller, find_tone(&[], RATE, 1004.0)),
+        ];
+        assert_eq!(
+            faults[0].to_string(),
+            "callee received 49 packets of 50 sent"
+        );
+        assert!(faults.iter().all(|fault| !fault.to_string().is_empty()));
     }
 }
