@@ -123,7 +123,7 @@ fn play(
     report: &mut DemoReport,
     progress: &mut Progress<std::io::Stderr>,
 ) -> anyhow::Result<()> {
-    let recordings = directory.join("recordings");
+    let recordings = directory.join(part.name);
     std::fs::create_dir_all(&recordings)?;
     let log = directory.join(format!("server-{}.log", part.name));
     let server = Server::start(

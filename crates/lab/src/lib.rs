@@ -24,6 +24,8 @@ mod description;
 mod direct;
 pub mod driver;
 pub mod drops;
+#[cfg(test)]
+mod fixture;
 mod framing;
 pub mod generator;
 pub mod hearing;

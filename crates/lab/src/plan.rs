@@ -106,21 +106,22 @@ impl Expect {
 }
 
 /// The user part by which a callee of the lab knows what to say: number, and frequency for a
-/// tone (`lab-17`, `lab-17-660`). A call that plays back an earlier one comes from its caller.
+/// tone (`lab.17`, `lab.17.660`). A call that plays back an earlier one comes from its caller.
+/// Dots survive in the names of recordings, where dashes stand between fields.
 #[must_use]
 pub fn caller_user(plan: &CallPlan) -> String {
     match plan.expect {
-        Expect::TonePeer { callee_hz, .. } => format!("lab-{}-{callee_hz:.0}", plan.number),
-        Expect::Playback { of } => format!("lab-{of}"),
-        _ => format!("lab-{}", plan.number),
+        Expect::TonePeer { callee_hz, .. } => format!("lab.{}.{callee_hz:.0}", plan.number),
+        Expect::Playback { of } => format!("lab.{of}"),
+        _ => format!("lab.{}", plan.number),
     }
 }
 
 /// Reads [`caller_user`] back: number and tone.
 #[must_use]
 pub fn parse_caller_user(user: &str) -> Option<(u32, Option<f64>)> {
-    let rest = user.strip_prefix("lab-")?;
-    match rest.split_once('-') {
+    let rest = user.strip_prefix("lab.")?;
+    match rest.split_once('.') {
         None => Some((rest.parse().ok()?, None)),
         Some((number, hz)) => Some((number.parse().ok()?, Some(hz.parse().ok()?))),
     }
@@ -161,7 +162,7 @@ mod tests {
             Some((17, Some(660.0)))
         );
         assert_eq!(parse_caller_user("alice"), None);
-        assert_eq!(parse_caller_user("lab-x"), None);
+        assert_eq!(parse_caller_user("lab.x"), None);
     }
 
     #[test]

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use net::rtp::{MediaAddresses, PortPool, PortRange};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::agent::EndpointSpec;
 use crate::callee::{Callee, CalleeSpec, Readiness};
@@ -155,6 +156,7 @@ const REGISTER: Duration = Duration::from_secs(10);
 /// When sockets or threads cannot be had, the server's process cannot be watched, or a callee
 /// cannot register. Calls that fail are no error: they are in the outcome.
 pub fn run(spec: &RunSpec, mut watching: impl FnMut(&Counters)) -> anyhow::Result<RunOutcome> {
+    raise_descriptors();
     let key = MarkKey::new(spec.seed);
     let mut drops = Drops::of(spec.media.as_slice());
     let pool = PortPool::new(spec.media.clone(), PortRange::default())?;
@@ -201,6 +203,17 @@ pub fn run(spec: &RunSpec, mut watching: impl FnMut(&Counters)) -> anyhow::Resul
         elapsed,
         key,
     })
+}
+
+/// A call takes two sockets, and the usual limit is 1,024: raises it as far as allowed. Without
+/// that, calls find no port and the run is invalid.
+fn raise_descriptors() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    let _ = setrlimit(Resource::Nofile, raised);
 }
 
 type RunningCallee = (Driver<Callee<MediaHandle>>, Readiness);
@@ -337,31 +350,13 @@ pub(crate) fn join(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::law::Law;
+    use crate::fixture;
     use crate::streams::Timeliness;
 
     fn call(number: u32, late: Duration, ending: Ending) -> CallRecord {
-        let intended = Instant::now();
-        CallRecord {
-            plan: CallPlan {
-                number,
-                user: "echo".into(),
-                at: Duration::ZERO,
-                talk: Duration::ZERO,
-                linger: Duration::ZERO,
-                law: Law::A,
-                expect: Expect::Refused(486),
-            },
-            intended,
-            placed: intended + late,
-            ringing: None,
-            answered: None,
-            hung_up: None,
-            ended: Some(intended),
-            ending,
-            leg: None,
-            law: None,
-        }
+        let mut call = fixture::call(number, "echo", Expect::Refused(486), ending);
+        call.placed += late;
+        call
     }
 
     fn media(frames: u64, late: u64) -> MediaReport {

@@ -102,26 +102,14 @@ impl Scan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fixture;
 
     fn key() -> MarkKey {
         MarkKey::new(12)
     }
 
     fn speech(call: u32, side: Side, frames: impl IntoIterator<Item = u32>) -> Vec<u8> {
-        let mut out = Vec::new();
-        for frame in frames {
-            let mut bytes = [0; 160];
-            let mark = Mark {
-                call,
-                side,
-                frame,
-                last: false,
-                law: Law::A,
-            };
-            key().write(mark, &mut bytes);
-            out.extend(bytes);
-        }
-        out
+        fixture::speech(key(), call, side, frames)
     }
 
     #[test]

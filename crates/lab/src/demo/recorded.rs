@@ -61,13 +61,12 @@ fn wav_files(directory: &Path) -> Vec<PathBuf> {
     entries.map(|entry| entry.path()).filter(wav).collect()
 }
 
-/// A file is named after its caller and callee.
+/// A file is named after its caller, among other things.
 fn find<'a>(files: &'a [PathBuf], call: &CallOutcome) -> Option<&'a PathBuf> {
-    let plan = &call.call.plan;
-    let parties = format!("-{}-{}-", caller_user(plan), plan.user);
+    let caller = format!("-{}-", caller_user(&call.call.plan));
     let named = |path: &&PathBuf| {
         let name = path.file_name().map(|name| name.to_string_lossy());
-        name.is_some_and(|name| name.contains(&parties))
+        name.is_some_and(|name| name.contains(&caller))
     };
     files.iter().find(named)
 }
@@ -152,4 +151,86 @@ fn marks(
             found.exact.keys().collect::<Vec<_>>()
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+    use crate::record::Ending;
+
+    fn key() -> MarkKey {
+        MarkKey::new(8)
+    }
+
+    /// A call of one second, both sides of which said 50 frames.
+    fn recorded_call() -> CallOutcome {
+        let mut call = fixture::call(3, "bridge-record", Expect::Peer, Ending::HungUp);
+        call.ended = call.answered.map(|at| at + Duration::from_secs(1));
+        CallOutcome {
+            call,
+            caller: Some(fixture::leg(3, Side::Caller)),
+            answer: None,
+            callee: Some(fixture::leg(3, Side::Callee)),
+            faults: vec![],
+        }
+    }
+
+    fn side(side: Side) -> Vec<i16> {
+        let codes = fixture::speech(key(), 3, side, 0..50);
+        codes.into_iter().map(|code| Law::A.expand(code)).collect()
+    }
+
+    fn found(channels: Vec<Vec<i16>>) -> Vec<String> {
+        let recording = Recording {
+            path: PathBuf::new(),
+            rate: 8000,
+            channels,
+        };
+        faults(key(), &recorded_call(), &recording)
+    }
+
+    #[test]
+    fn a_whole_recording_has_no_fault() {
+        assert_eq!(
+            found(vec![side(Side::Caller), side(Side::Callee)]),
+            [] as [&str; 0]
+        );
+    }
+
+    #[test]
+    fn swapped_sides_are_a_fault_of_each_channel() {
+        assert_eq!(found(vec![side(Side::Callee), side(Side::Caller)]).len(), 2);
+    }
+
+    #[test]
+    fn a_silent_side_is_a_fault() {
+        let faults = found(vec![side(Side::Caller), vec![0; 8000]]);
+        assert!(
+            faults[0].starts_with("channel 1: 0 of 50 frames whole"),
+            "{faults:?}"
+        );
+    }
+
+    #[test]
+    fn a_recording_that_stops_early_is_too_short_and_not_whole() {
+        let cut = |of| side(of)[..6000].to_vec();
+        let faults = found(vec![cut(Side::Caller), cut(Side::Callee)]);
+        assert!(
+            faults[0].starts_with("lasts 0.750 s, the call 1.000 s"),
+            "{faults:?}"
+        );
+        assert_eq!(faults.len(), 3);
+    }
+
+    #[test]
+    fn a_file_is_found_by_its_caller() {
+        let files = [
+            "20261201-030000-lab.30-x-a.wav",
+            "20261201-030000-lab.3-bridge_record-a.wav",
+        ];
+        let files = files.map(PathBuf::from);
+        assert_eq!(find(&files, &recorded_call()), Some(&files[1]));
+        assert_eq!(find(&files[..1], &recorded_call()), None);
+    }
 }
