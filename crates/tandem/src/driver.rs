@@ -11,13 +11,12 @@
 //! ```
 //!
 //! After every input all outputs are drained. The clock is read once per turn; timers that are due
-//! run every turn, so a flood of messages can't hold them up. A media command that finds the
-//! engine's queue full waits here, in order, behind those before it; an update still waiting is
-//! replaced by a newer one of the same session, so what waits is bounded by the calls there are.
+//! run every turn, so a flood of messages can't hold them up.
 
 mod media_plane;
+mod queue;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,7 +24,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use b2bua::{B2bua, CallId, Output, Prepare};
 use dialplan::Plan;
-use engine::{Engine, EngineCommand};
+use engine::Engine;
 use media::command::PortId;
 use net::resolve::{ResolveError, Resolver};
 use net::rtp::PortPool;
@@ -33,10 +32,11 @@ use net::sip::{NetEvent, SipSockets};
 use recorder::Recorder;
 use tokio::sync::Notify;
 
+use self::queue::CommandQueue;
 use crate::clips::Clips;
 use crate::records::CdrLog;
 use crate::signals::{Signal, Signals};
-use crate::translate;
+use crate::{notify, translate};
 
 /// Where SIP is spoken when nobody says otherwise (RFC 3261 section 19.1.2).
 const SIP_PORT: u16 = 5060;
@@ -69,7 +69,7 @@ pub(crate) struct Driver {
 pub(crate) struct State {
     phase: Phase,
     /// Commands that the engine had no room for, in order.
-    waiting: VecDeque<EngineCommand>,
+    waiting: CommandQueue,
     /// Calls whose clip is being read, with what they asked for.
     preparing: BTreeMap<CallId, Prepare>,
     holders: BTreeMap<PortId, CallId>,
@@ -161,6 +161,7 @@ impl Driver {
                 let calls = self.b2bua.counts().calls;
                 tracing::info!(calls, "stopping: no new calls; a second signal stops at once");
                 self.b2bua.drain();
+                notify::tell(notify::STOPPING);
                 self.state.phase = Phase::Draining(now + self.drain_for);
             }
             (Signal::Stop, _) => self.state.phase = Phase::Stopped,

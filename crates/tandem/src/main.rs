@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! tandem serve   run the server            tandem check   what would be in force
-//! tandem route   what the dialplan says
+//! tandem route   what the dialplan says    tandem demo    the main job, end to end
 //! ```
 //!
 //! One error is one line on stderr and exit code 1, a bad argument included.
@@ -15,6 +15,7 @@ mod config;
 mod driver;
 mod limits;
 mod logging;
+mod notify;
 mod plan;
 mod records;
 mod route;
@@ -40,11 +41,24 @@ fn main() -> ExitCode {
         Command::Serve(settings) => settings.load().and_then(|config| serve::run(&config)),
         Command::Check(settings) => settings.load().and_then(|config| check::run(&config)),
         Command::Route(route) => route::run(&route),
+        Command::Demo(demo) => show(demo),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&format!("{error:#}")),
     }
+}
+
+/// The demo prints its own table; calls that were not as planned make it fail.
+fn show(demo: cli::Demo) -> anyhow::Result<()> {
+    let report = lab::demo::run_demo(&lab::demo::DemoOptions {
+        server_binary: std::env::current_exe()?,
+        quick: demo.quick,
+        directory: demo.out,
+        seed: demo.seed,
+    })?;
+    anyhow::ensure!(report.is_good(), "{} things are not as they should be", report.faults.len());
+    Ok(())
 }
 
 /// Help and version are answers; anything else is an error of one line.

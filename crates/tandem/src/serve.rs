@@ -23,7 +23,7 @@ use crate::shard_io::ShardIo;
 use crate::signals::Signals;
 use crate::storage::Storage;
 use crate::translate::{SipFramer, sip_transport};
-use crate::{limits, logging, plan};
+use crate::{limits, logging, notify, plan};
 
 /// Runs the server until it is stopped.
 pub(crate) fn run(config: &Config) -> anyhow::Result<()> {
@@ -36,6 +36,7 @@ pub(crate) fn run(config: &Config) -> anyhow::Result<()> {
     runtime.block_on(async {
         let driver = build(config, descriptors)?;
         announce(driver.sip.bound());
+        notify::tell(notify::READY);
         driver.run().await;
         Ok(())
     })

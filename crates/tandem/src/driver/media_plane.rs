@@ -81,32 +81,15 @@ impl Driver {
 
     /// Passes a command on, behind those that wait already.
     pub(super) fn command(&mut self, command: MediaCommand) {
-        let Some(command) = self.translate(command) else { return };
-        if let EngineCommand::Update { session, .. } = &command {
-            self.drop_older_update(*session);
+        if let Some(command) = self.translate(command) {
+            self.state.waiting.push(command);
+            self.retry_commands();
         }
-        self.state.waiting.push_back(command);
-        self.retry_commands();
     }
 
     /// Gives the engine what it has room for.
     pub(super) fn retry_commands(&mut self) {
-        while let Some(command) = self.state.waiting.pop_front() {
-            if let Err(command) = self.engine.try_command(command) {
-                self.state.waiting.push_front(command);
-                return;
-            }
-        }
-    }
-
-    /// A newer update says all that an older one would, if nothing of that session lies between.
-    fn drop_older_update(&mut self, session: SessionId) {
-        let last = self.state.waiting.iter().rposition(|command| command.session() == session);
-        if let Some(last) = last {
-            if matches!(self.state.waiting[last], EngineCommand::Update { .. }) {
-                self.state.waiting.remove(last);
-            }
-        }
+        self.state.waiting.offer(|command| self.engine.try_command(command));
     }
 
     fn translate(&mut self, command: MediaCommand) -> Option<EngineCommand> {
