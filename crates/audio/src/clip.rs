@@ -15,6 +15,9 @@ impl Clip {
     /// A clip of these samples.
     #[must_use]
     pub fn new(sample_rate: u32, samples: impl Into<Arc<[i16]>>) -> Self {
-        Self { sample_rate, samples: samples.into() }
+        Self {
+            sample_rate,
+            samples: samples.into(),
+        }
     }
 }

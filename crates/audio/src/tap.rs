@@ -111,15 +111,28 @@ struct Ring {
 pub fn tap(capacity_frames: usize) -> (TapWriter, TapReader) {
     let len = capacity_frames.max(4) * WORDS_PER_FRAME;
     let ring = Arc::new(Ring {
-        words: std::iter::repeat_with(AtomicU64::default).take(len).collect(),
+        words: std::iter::repeat_with(AtomicU64::default)
+            .take(len)
+            .collect(),
         head: Line::default(),
         tail: Line::default(),
         dropped: AtomicU64::new(0),
         writer_gone: AtomicBool::new(false),
         reader_gone: AtomicBool::new(false),
     });
-    let reader = TapReader { ring: Arc::clone(&ring), tail: 0, payload: Vec::new() };
-    (TapWriter { ring, head: 0, tail: 0 }, reader)
+    let reader = TapReader {
+        ring: Arc::clone(&ring),
+        tail: 0,
+        payload: Vec::new(),
+    };
+    (
+        TapWriter {
+            ring,
+            head: 0,
+            tail: 0,
+        },
+        reader,
+    )
 }
 
 /// The session's end of a tap.
@@ -150,11 +163,26 @@ impl TapWriter {
 
     /// Puts a mark in, into room that frames leave free. Returns false, and counts, when even that is used up.
     pub fn mark(&mut self, mark: &TapMark<'_>) -> bool {
-        let plain = |kind| Meta { kind, side: 0, payload_type: 0, channels: 0, len: 0, low: 0 };
+        let plain = |kind| Meta {
+            kind,
+            side: 0,
+            payload_type: 0,
+            channels: 0,
+            len: 0,
+            low: 0,
+        };
         match *mark {
             TapMark::Start { at } => self.write(plain(Kind::Start), at, 0, &[], 0),
             TapMark::Stop { at } => self.write(plain(Kind::Stop), at, 0, &[], 0),
-            TapMark::Codec { at, side, payload_type, name, clock_rate, channels, fmtp } => {
+            TapMark::Codec {
+                at,
+                side,
+                payload_type,
+                name,
+                clock_rate,
+                channels,
+                fmtp,
+            } => {
                 let meta = Meta {
                     kind: Kind::Codec,
                     side,
@@ -201,7 +229,9 @@ impl TapWriter {
             let mut octets = parts.iter().flat_map(|part| part.iter().copied());
             for _ in 0..meta.len / 8 {
                 let mut word = [0; 8];
-                word.iter_mut().zip(&mut octets).for_each(|(to, from)| *to = from);
+                word.iter_mut()
+                    .zip(&mut octets)
+                    .for_each(|(to, from)| *to = from);
                 self.put(u64::from_le_bytes(word));
             }
             self.put_rest(octets);
@@ -230,7 +260,9 @@ impl TapWriter {
         let mut octets = octets.peekable();
         if octets.peek().is_some() {
             let mut word = [0; 8];
-            word.iter_mut().zip(octets).for_each(|(to, from)| *to = from);
+            word.iter_mut()
+                .zip(octets)
+                .for_each(|(to, from)| *to = from);
             self.put(u64::from_le_bytes(word));
         }
     }
@@ -358,7 +390,9 @@ impl Meta {
     }
 
     fn event(self, at: Duration, stream: u64, payload: &[u8]) -> TapEvent<'_> {
-        let Self { side, payload_type, .. } = self;
+        let Self {
+            side, payload_type, ..
+        } = self;
         match self.kind {
             Kind::Frame => TapEvent::Frame(TapFrame {
                 side,
