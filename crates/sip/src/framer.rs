@@ -18,6 +18,9 @@ use crate::error::ParseErrorKind;
 use crate::lex;
 use crate::{Limits, Name};
 
+/// A buffer above this is given back once its messages are out, so that idle connections stay small.
+const KEPT_BYTES: usize = 4_096;
+
 /// What a stream carries.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Frame {
@@ -101,7 +104,10 @@ impl StreamFramer {
         if matches!(self.state, State::Failed(_)) {
             return;
         }
-        if self.start > 0 && self.start >= self.buf.len() / 2 {
+        if self.start == self.buf.len() && self.buf.capacity() > KEPT_BYTES {
+            self.buf = Vec::new();
+            self.start = 0;
+        } else if self.start > 0 && self.start >= self.buf.len() / 2 {
             self.buf.drain(..self.start);
             self.start = 0;
         }
@@ -274,4 +280,39 @@ fn content_length(head: &[u8]) -> Result<usize, FrameError> {
         found = Some(usize::try_from(length).unwrap_or(usize::MAX));
     }
     found.ok_or(FrameError::Head(ParseErrorKind::MissingContentLength))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A byte-by-byte sender must not make the search begin anew: quadratic work is a denial of service.
+    #[test]
+    fn search_goes_on_where_it_stopped() {
+        let mut framer = StreamFramer::new(Limits::default());
+        let head = b"OPTIONS sip:a SIP/2.0\r\nSubject: a long and slow one\r\nl: 3\r\n\r\n";
+        for (sent, byte) in head.iter().enumerate() {
+            framer.push(&[*byte]);
+            assert_eq!(framer.next(), Ok(None));
+            match framer.state {
+                // Only a CR that waits for its LF is looked at again.
+                State::Head { seen, .. } => assert_eq!(seen, sent + usize::from(*byte != b'\r')),
+                State::Body { end } => assert_eq!((sent + 1, end), (head.len(), head.len() + 3)),
+                state => panic!("{state:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_large_buffer_is_given_back() {
+        let mut framer = StreamFramer::new(Limits::default());
+        let body = vec![b'b'; 50_000];
+        for _ in 0..3 {
+            framer.push(b"OPTIONS sip:a SIP/2.0\r\nl: 50000\r\n\r\n");
+            framer.push(&body);
+            assert!(matches!(framer.next(), Ok(Some(Frame::Message(_)))));
+            framer.push(b"");
+            assert!(framer.buf.capacity() <= KEPT_BYTES && framer.pending().is_empty());
+        }
+    }
 }

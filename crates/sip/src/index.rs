@@ -120,7 +120,8 @@ impl Index {
                     return Err(ParseError::new(Kind::RepeatedContentLength, at));
                 }
                 let value = &scan.buf[usize::from(entry.value)..usize::from(entry.value_end)];
-                let length = lex::decimal(value).ok_or(ParseError::new(Kind::ContentLength, at))?;
+                let length =
+                    lex::decimal(value).ok_or_else(|| ParseError::new(Kind::ContentLength, at))?;
                 content_length = Some(usize::try_from(length).unwrap_or(usize::MAX));
             }
             if usize::from(index.len) == max_headers {

@@ -25,7 +25,7 @@ pub const fn reason_phrase(code: u16) -> &'static str {
         403 => "Forbidden",
         404 => "Not Found",
         405 => "Method Not Allowed",
-        406 => "Not Acceptable",
+        406 | 606 => "Not Acceptable",
         407 => "Proxy Authentication Required",
         408 => "Request Timeout",
         410 => "Gone",
@@ -76,15 +76,16 @@ pub const fn reason_phrase(code: u16) -> &'static str {
         600 => "Busy Everywhere",
         603 => "Decline",
         604 => "Does Not Exist Anywhere",
-        606 => "Not Acceptable",
         607 => "Unwanted",
         608 => "Rejected",
-        101..=199 => "Progress",
-        201..=299 => "Success",
-        303..=399 => "Redirection",
-        500..=599 => "Server Failure",
-        600..=699 => "Global Failure",
-        _ => "Request Failure",
+        _ => match code / 100 {
+            1 => "Progress",
+            2 => "Success",
+            3 => "Redirection",
+            5 => "Server Failure",
+            6 => "Global Failure",
+            _ => "Request Failure",
+        },
     }
 }
 

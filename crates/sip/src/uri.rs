@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Parts are borrowed and raw; the `*_decoded` forms resolve %-escapes. The user part ends at the first `@`, so it may
-//! hold `;`, `?` and `/` (RFC 4475, 3.1.1.2 and 3.1.1.13).
+//! hold `;`, `?` and `/` (RFC 4475, 3.1.1.2 and 3.1.1.9).
 
 use core::fmt;
 use std::borrow::Cow;

@@ -279,7 +279,8 @@ impl<B: AsRef<[u8]>> Message<B> {
 
     /// The value of a field that must stand exactly once.
     fn single(&self, name: Name) -> Result<&str, HeaderError> {
-        self.at_most_one(name)?.ok_or(Kind::Missing.of(name))
+        self.at_most_one(name)?
+            .ok_or_else(|| Kind::Missing.of(name))
     }
 
     fn at_most_one(&self, name: Name) -> Result<Option<&str>, HeaderError> {
@@ -298,7 +299,7 @@ impl<B: AsRef<[u8]>> Message<B> {
         let digits = lex::trim(text.split([';', '(']).next().unwrap_or(text));
         lex::decimal(digits.as_bytes())
             .map(Some)
-            .ok_or(Kind::Malformed.of(name))
+            .ok_or_else(|| Kind::Malformed.of(name))
     }
 }
 
