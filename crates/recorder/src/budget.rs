@@ -27,7 +27,11 @@ pub(crate) struct LastSurvey(Option<Instant>);
 
 impl Budget {
     pub(crate) fn new(directory: PathBuf, max_bytes: u64, used: u64) -> Self {
-        Self { directory, max_bytes, used: AtomicU64::new(used) }
+        Self {
+            directory,
+            max_bytes,
+            used: AtomicU64::new(used),
+        }
     }
 
     /// Takes `bytes` out of the budget, or nothing when they don't fit.
@@ -35,14 +39,17 @@ impl Budget {
         if self.try_reserve(bytes) {
             return true;
         }
-        let fresh = last.0.is_some_and(|at| now.saturating_duration_since(at) < SURVEY_INTERVAL);
+        let fresh = last
+            .0
+            .is_some_and(|at| now.saturating_duration_since(at) < SURVEY_INTERVAL);
         if fresh {
             return false;
         }
         last.0 = Some(now);
         // Bytes reserved by another writer but not yet written are missed until the next survey:
         // at most one flush of each of its recordings.
-        self.used.store(directory::survey(&self.directory).bytes, Ordering::Relaxed);
+        self.used
+            .store(directory::survey(&self.directory).bytes, Ordering::Relaxed);
         self.try_reserve(bytes)
     }
 
@@ -50,7 +57,9 @@ impl Budget {
     pub(crate) fn give_back(&self, bytes: u64) {
         let less = |used: u64| Some(used.saturating_sub(bytes));
         // The closure never declines.
-        let _ = self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        let _ = self
+            .used
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
     /// Bytes in use, as far as known.
@@ -60,7 +69,9 @@ impl Budget {
 
     fn try_reserve(&self, bytes: u64) -> bool {
         let more = |used: u64| used.checked_add(bytes).filter(|sum| *sum <= self.max_bytes);
-        self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+        self.used
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
+            .is_ok()
     }
 }
 

@@ -43,7 +43,11 @@ impl FileSystem {
         const RAMFS_MAGIC: u64 = 0x8584_58f6;
         let mut known = path;
         let stat = loop {
-            let asked = if known.as_os_str().is_empty() { Path::new(".") } else { known };
+            let asked = if known.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                known
+            };
             match (rustix::fs::statfs(asked), known.parent()) {
                 (Ok(stat), _) => break stat,
                 (Err(rustix::io::Errno::NOENT), Some(parent)) => known = parent,
@@ -54,7 +58,9 @@ impl FileSystem {
         Ok(match stat.f_type as u64 & 0xffff_ffff {
             TMPFS_MAGIC => {
                 let size = stat.f_blocks.saturating_mul(stat.f_bsize as u64);
-                Self::Tmpfs { size_bytes: (size > 0).then_some(size) }
+                Self::Tmpfs {
+                    size_bytes: (size > 0).then_some(size),
+                }
             }
             RAMFS_MAGIC => Self::Ramfs,
             _ => Self::Other,
@@ -74,7 +80,11 @@ pub fn default_directory() -> PathBuf {
 
 fn choose(ram: &Path, disk: &Path) -> PathBuf {
     let in_ram = FileSystem::of(ram).is_ok_and(FileSystem::is_ram);
-    if in_ram { ram.to_owned() } else { disk.to_owned() }
+    if in_ram {
+        ram.to_owned()
+    } else {
+        disk.to_owned()
+    }
 }
 
 /// The budget in bytes used when none is configured: a quarter of RAM, or of the tmpfs that holds
@@ -87,7 +97,9 @@ pub fn default_budget(directory: &Path) -> u64 {
 
 fn quarter(ram_bytes: u64, file_system: FileSystem) -> u64 {
     match file_system {
-        FileSystem::Tmpfs { size_bytes: Some(size) } => ram_bytes.min(size) / 4,
+        FileSystem::Tmpfs {
+            size_bytes: Some(size),
+        } => ram_bytes.min(size) / 4,
         _ => ram_bytes / 4,
     }
 }
@@ -107,7 +119,9 @@ pub(crate) fn survey(directory: &Path) -> Survey {
     let mut found = Survey::default();
     let mut open = vec![(directory.to_owned(), 0)];
     while let Some((path, depth)) = open.pop() {
-        let Ok(entries) = fs::read_dir(&path) else { continue };
+        let Ok(entries) = fs::read_dir(&path) else {
+            continue;
+        };
         for entry in entries.flatten() {
             let Ok(meta) = entry.metadata() else { continue };
             if meta.is_dir() && depth < MAX_DEPTH {
@@ -117,7 +131,9 @@ pub(crate) fn survey(directory: &Path) -> Survey {
                 let name = entry.file_name();
                 if let Some(caller) = name.to_str().and_then(crate::template::caller_of) {
                     let changed = meta.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-                    found.callers.push((caller.to_owned(), entry.path(), changed));
+                    found
+                        .callers
+                        .push((caller.to_owned(), entry.path(), changed));
                 }
             }
         }
@@ -132,8 +148,14 @@ mod tests {
     #[test]
     fn default_is_in_ram_only_where_that_is_ram() {
         // /proc is never a tmpfs, and this source directory's own kind is whatever it is.
-        assert_eq!(choose(Path::new("/proc/tandem"), Path::new("d")), Path::new("d"));
-        assert_eq!(FileSystem::of(Path::new("/proc/none/deeper")).unwrap(), FileSystem::Other);
+        assert_eq!(
+            choose(Path::new("/proc/tandem"), Path::new("d")),
+            Path::new("d")
+        );
+        assert_eq!(
+            FileSystem::of(Path::new("/proc/none/deeper")).unwrap(),
+            FileSystem::Other
+        );
         if matches!(FileSystem::of(Path::new("/dev/shm")), Ok(kind) if kind.is_ram()) {
             assert_eq!(default_directory(), Path::new(RAM_DIRECTORY));
         } else {
@@ -156,8 +178,16 @@ mod tests {
     fn survey_adds_up_files_of_all_levels() {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir_all(root.path().join("a/b")).unwrap();
-        fs::write(root.path().join("20260921-141320-1000-echo-x.wav"), [0; 100]).unwrap();
-        fs::write(root.path().join("a/b/20260921-141321-1001-echo-x.wav"), [0; 11]).unwrap();
+        fs::write(
+            root.path().join("20260921-141320-1000-echo-x.wav"),
+            [0; 100],
+        )
+        .unwrap();
+        fs::write(
+            root.path().join("a/b/20260921-141321-1001-echo-x.wav"),
+            [0; 11],
+        )
+        .unwrap();
         fs::write(root.path().join("a/notes"), [0; 5]).unwrap();
         std::os::unix::fs::symlink("/etc/passwd", root.path().join("a/link")).unwrap();
         let found = survey(root.path());

@@ -12,6 +12,8 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use audio::tap::TapFrame;
+
 /// Most frames held at a time: with 10 ms frames more than half a second.
 const MAX_HELD: usize = 64;
 
@@ -21,21 +23,13 @@ const MAX_DROPOUT: i16 = 3000;
 /// RFC 3550, A.1: a larger step back isn't reordering but a restart.
 const MAX_MISORDER: i16 = 100;
 
-/// One RTP packet's audio as it was taken from the wire.
-#[derive(Debug, Clone, Default)]
-pub struct Frame {
-    /// Arrival, since the session's epoch.
-    pub at: Duration,
-    /// Source (RFC 3550, 5.1).
-    pub ssrc: u32,
-    /// Sequence number (RFC 3550, 5.1).
-    pub sequence: u16,
-    /// RTP timestamp in units of the codec's RTP clock (RFC 3550, 5.1).
-    pub timestamp: u32,
-    /// Payload type as it was received.
-    pub payload_type: u8,
-    /// The encoded audio.
-    pub payload: Vec<u8>,
+/// A frame as the tap gave it, owned.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    pub(crate) at: Duration,
+    pub(crate) timestamp: u32,
+    pub(crate) payload_type: u8,
+    pub(crate) payload: Vec<u8>,
 }
 
 /// A [`Frame`] that waits, with its place in the order.
@@ -62,7 +56,7 @@ struct Run {
 
 impl Run {
     /// The extended place of `frame`, if it belongs to this run.
-    fn place(&self, frame: &Frame) -> Option<i64> {
+    fn place(&self, frame: &TapFrame<'_>) -> Option<i64> {
         let step = frame.sequence.wrapping_sub(self.newest as u16) as i16;
         let belongs = frame.ssrc == self.ssrc && (-MAX_MISORDER..=MAX_DROPOUT).contains(&step);
         belongs.then(|| self.newest + i64::from(step))
@@ -98,8 +92,8 @@ impl Reorder {
     }
 
     /// Takes one frame in. Call [`pop_due`](Self::pop_due) with its arrival time before the next.
-    pub(crate) fn push(&mut self, head: &Frame, payload: &[u8]) {
-        let (run, place) = self.locate(head);
+    pub(crate) fn push(&mut self, frame: &TapFrame<'_>) {
+        let (run, place) = self.locate(frame);
         let key = (run, place);
         if self.released.is_some_and(|released| key <= released) {
             self.late += 1;
@@ -110,9 +104,21 @@ impl Reorder {
             self.duplicates += 1;
             return;
         }
-        let mut frame = Frame { payload: self.spare.pop().unwrap_or_default(), ..*head };
-        frame.payload.clear();
-        frame.payload.extend_from_slice(payload);
+        let mut payload = self.spare.pop().unwrap_or_default();
+        payload.clear();
+        payload.extend_from_slice(frame.payload);
+        let &TapFrame {
+            at,
+            timestamp,
+            payload_type,
+            ..
+        } = frame;
+        let frame = Frame {
+            at,
+            timestamp,
+            payload_type,
+            payload,
+        };
         self.held.insert(index, Held { run, place, frame });
     }
 
@@ -142,7 +148,7 @@ impl Reorder {
         }
     }
 
-    fn locate(&mut self, frame: &Frame) -> (u64, i64) {
+    fn locate(&mut self, frame: &TapFrame<'_>) -> (u64, i64) {
         if let Some(current) = &mut self.current
             && let Some(place) = current.place(frame)
         {
@@ -158,7 +164,11 @@ impl Reorder {
         self.previous = self.current.map(|run| (run, frame.at));
         let id = self.current.map_or(0, |run| run.id + 1);
         let newest = i64::from(frame.sequence);
-        self.current = Some(Run { id, ssrc: frame.ssrc, newest });
+        self.current = Some(Run {
+            id,
+            ssrc: frame.ssrc,
+            newest,
+        });
         (id, newest)
     }
 }
@@ -169,24 +179,38 @@ mod tests {
 
     const HOLD: Duration = Duration::from_millis(150);
 
-    fn head(at_ms: u64, ssrc: u32, sequence: u16) -> Frame {
-        Frame { at: Duration::from_millis(at_ms), ssrc, sequence, ..Frame::default() }
+    fn frame(at_ms: u64, ssrc: u32, sequence: u16) -> TapFrame<'static> {
+        let at = Duration::from_millis(at_ms);
+        // The timestamp carries what the test wants to read back: Held forgets SSRC and sequence.
+        let timestamp = ssrc << 16 | u32::from(sequence);
+        TapFrame {
+            side: 0,
+            at,
+            ssrc,
+            sequence,
+            timestamp,
+            payload_type: 8,
+            payload: b"x",
+        }
     }
 
     /// Pushes (arrival in ms, SSRC, sequence) and returns the sequences in the order handed out.
     fn order(rows: &[(u64, u32, u16)]) -> (Vec<(u32, u16)>, Reorder) {
         let mut queue = Reorder::new(HOLD);
         let mut out = Vec::new();
+        let mut take = |queue: &mut Reorder, held: Held| {
+            out.push((held.frame.timestamp >> 16, held.frame.timestamp as u16));
+            queue.recycle(held.frame);
+        };
         for &(at, ssrc, sequence) in rows {
-            let frame = head(at, ssrc, sequence);
-            queue.push(&frame, b"x");
+            let frame = frame(at, ssrc, sequence);
+            queue.push(&frame);
             while let Some(held) = queue.pop_due(frame.at) {
-                out.push((held.frame.ssrc, held.frame.sequence));
-                queue.recycle(held.frame);
+                take(&mut queue, held);
             }
         }
         while let Some(held) = queue.pop() {
-            out.push((held.frame.ssrc, held.frame.sequence));
+            take(&mut queue, held);
         }
         (out, queue)
     }
@@ -214,8 +238,17 @@ mod tests {
 
     #[test]
     fn straggler_of_the_source_before_keeps_its_place() {
-        let rows = [(0, 1, 10), (20, 2, 700), (21, 1, 11), (40, 2, 701), (400, 2, 702)];
-        assert_eq!(order(&rows).0, [(1, 10), (1, 11), (2, 700), (2, 701), (2, 702)]);
+        let rows = [
+            (0, 1, 10),
+            (20, 2, 700),
+            (21, 1, 11),
+            (40, 2, 701),
+            (400, 2, 702),
+        ];
+        assert_eq!(
+            order(&rows).0,
+            [(1, 10), (1, 11), (2, 700), (2, 701), (2, 702)]
+        );
     }
 
     #[test]
@@ -231,8 +264,8 @@ mod tests {
     fn flood_is_bounded() {
         let mut queue = Reorder::new(HOLD);
         for sequence in 0..5000 {
-            let frame = head(1, 1, sequence);
-            queue.push(&frame, b"x");
+            let frame = frame(1, 1, sequence);
+            queue.push(&frame);
             while let Some(held) = queue.pop_due(frame.at) {
                 queue.recycle(held.frame);
             }

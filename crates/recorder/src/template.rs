@@ -80,7 +80,9 @@ pub fn render_template(
         let Some(inside) = rest.strip_prefix('{') else {
             return Err(TemplateError::BadField { offset: at });
         };
-        let close = inside.find('}').ok_or(TemplateError::Unclosed { offset: at })?;
+        let close = inside
+            .find('}')
+            .ok_or(TemplateError::Unclosed { offset: at })?;
         let (field, format) = match inside[..close].split_once(':') {
             Some((field, format)) => (field, Some(format)),
             None => (&inside[..close], None),
@@ -128,7 +130,13 @@ fn sanitise(value: &str) -> String {
     let mut clean: String = value
         .chars()
         .take(MAX_FIELD_CHARS)
-        .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '+') { c } else { '_' })
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || matches!(c, '.' | '+') {
+                c
+            } else {
+                '_'
+            }
+        })
         .collect();
     if clean.is_empty() {
         return ABSENT.to_owned();
@@ -146,7 +154,9 @@ fn checked_path(name: &str) -> Result<PathBuf, TemplateError> {
             return Err(TemplateError::UnsafePath);
         }
         if component.len() > MAX_COMPONENT_BYTES {
-            return Err(TemplateError::TooLong { length: component.len() });
+            return Err(TemplateError::TooLong {
+                length: component.len(),
+            });
         }
         path.push(component);
     }
@@ -211,7 +221,13 @@ impl Utc {
             day -= length;
             month += 1;
         }
-        Self { year, month, day: day + 1, day_of_year, second_of_day: seconds % 86_400 }
+        Self {
+            year,
+            month,
+            day: day + 1,
+            day_of_year,
+            second_of_day: seconds % 86_400,
+        }
     }
 }
 
@@ -227,7 +243,10 @@ mod tests {
     use super::*;
 
     fn fields(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
-        pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
+        pairs
+            .iter()
+            .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+            .collect()
     }
 
     fn at(unix: u64) -> SystemTime {
@@ -236,10 +255,20 @@ mod tests {
 
     #[test]
     fn default_template_reads_well() {
-        let call = fields(&[("caller", "1000"), ("callee", "echo"), ("call_id", "a84b-4c@pc33")]);
+        let call = fields(&[
+            ("caller", "1000"),
+            ("callee", "echo"),
+            ("call_id", "a84b-4c@pc33"),
+        ]);
         let path = render_template(DEFAULT_TEMPLATE, &call, at(1_790_000_000)).unwrap();
-        assert_eq!(path.to_str().unwrap(), "20260921-141320-1000-echo-a84b_4c_pc33.wav");
-        assert_eq!(caller_of("20260921-141320-1000-echo-a84b_4c_pc33.wav"), Some("1000"));
+        assert_eq!(
+            path.to_str().unwrap(),
+            "20260921-141320-1000-echo-a84b_4c_pc33.wav"
+        );
+        assert_eq!(
+            caller_of("20260921-141320-1000-echo-a84b_4c_pc33.wav"),
+            Some("1000")
+        );
     }
 
     #[test]
@@ -269,8 +298,14 @@ mod tests {
 
     #[test]
     fn templates_that_leave_the_directory_are_refused() {
-        for template in ["/etc/{caller}", "../{caller}", "a//b", "a/./b", "{start:%Y/../%m}", "a/"]
-        {
+        for template in [
+            "/etc/{caller}",
+            "../{caller}",
+            "a//b",
+            "a/./b",
+            "{start:%Y/../%m}",
+            "a/",
+        ] {
             let refused = render_template(template, &[], at(0));
             if template == "a/" {
                 // Ends as `a/.wav`: a hidden file, but inside.
@@ -288,10 +323,17 @@ mod tests {
             ("ab}c", TemplateError::BadField { offset: 2 }),
             ("{}", TemplateError::BadField { offset: 0 }),
             ("x{caller:%Y}", TemplateError::BadField { offset: 1 }),
-            ("{start:%Q}", TemplateError::BadConversion { conversion: 'Q' }),
+            (
+                "{start:%Q}",
+                TemplateError::BadConversion { conversion: 'Q' },
+            ),
         ];
         for (template, error) in rows {
-            assert_eq!(render_template(template, &[], at(0)), Err(error), "{template}");
+            assert_eq!(
+                render_template(template, &[], at(0)),
+                Err(error),
+                "{template}"
+            );
         }
         let long = "x".repeat(300);
         assert_eq!(

@@ -14,10 +14,11 @@
 
 use std::time::Duration;
 
-use audio::Decoder;
+use audio::tap::{TapEvent, TapFrame, TapMark};
+use audio::{Decoder, Offered, Registry};
 
-use crate::reorder::{Frame, Reorder};
-use crate::track::{Format, Track, TrackStats, position_at, samples_in};
+use crate::reorder::Reorder;
+use crate::track::{Format, MAX_FRAME_SAMPLES, Track, TrackStats, position_at};
 
 /// How the two legs share the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,37 +52,53 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { sample_rate: 8000, layout: Layout::Stereo, hold: Duration::from_millis(150) }
+        Self {
+            sample_rate: 8000,
+            layout: Layout::Stereo,
+            hold: Duration::from_millis(150),
+        }
     }
 }
 
 /// Slack for the time between an arrival's stamp and its coming out of the tap.
 const SLACK: Duration = Duration::from_millis(50);
 
+/// Memory for one frame's samples while it is placed; one serves any number of timelines.
+pub struct Scratch(Box<[i16]>);
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self(vec![0; MAX_FRAME_SAMPLES].into())
+    }
+}
+
 /// One recording between tap and file.
 pub struct Timeline {
     settings: Settings,
-    legs: Option<[(Reorder, Track); 2]>,
-    start: Duration,
+    legs: [(Reorder, Track); 2],
+    /// `None` until the start mark, or the first frame.
+    start: Option<Duration>,
     /// Latest moment known to have passed.
     now: Duration,
     /// Length in samples, once the end is known.
     total: Option<i64>,
     drained: i64,
-    formats: Vec<(usize, Format)>,
 }
 
 impl Timeline {
-    /// A timeline that waits for its start mark, or for its first frame.
+    /// A timeline that waits for its start mark.
     pub fn new(settings: Settings) -> Self {
+        let Settings {
+            sample_rate, hold, ..
+        } = settings;
+        let leg = || (Reorder::new(hold), Track::new(sample_rate, hold));
         Self {
             settings,
-            legs: None,
-            start: Duration::ZERO,
+            legs: [leg(), leg()],
+            start: None,
             now: Duration::ZERO,
             total: None,
             drained: 0,
-            formats: Vec::new(),
         }
     }
 
@@ -90,100 +107,106 @@ impl Timeline {
         self.settings.hold * 2 + SLACK
     }
 
-    /// The start mark: the recording begins here. Only the first counts.
-    pub fn handle_start(&mut self, at: Duration) {
-        if self.legs.is_some() {
-            return;
-        }
-        let Settings { sample_rate, hold, .. } = self.settings;
-        let leg = || (Reorder::new(hold), Track::new(sample_rate, at, hold));
-        let legs = self.legs.insert([leg(), leg()]);
-        for (side, format) in self.formats.drain(..) {
-            legs[side].1.set_format(format);
-        }
-        self.start = at;
-        self.now = at;
-    }
-
-    /// What `payload_type` means on a side (0 is leg A, 1 is leg B) from here on. `clock_rate` is
-    /// the RTP clock in Hz.
-    ///
-    /// The decoder's output must have the recording's rate, in one channel.
-    pub fn handle_codec(
+    /// Takes one frame or mark, in the order of the tap. What comes after the stop mark is ignored.
+    pub fn handle_event(
         &mut self,
-        side: usize,
-        payload_type: u8,
-        clock_rate: u32,
-        decoder: Box<dyn Decoder>,
-    ) {
-        let format = Format { payload_type, clock_rate: clock_rate.max(1), decoder };
-        match &mut self.legs {
-            Some(legs) => {
-                // Frames before the change belong to the old meaning; those that wait for a
-                // straggler are few, and take the new one only when the number was reused.
-                if let Some((_, track)) = legs.get_mut(side) {
-                    track.set_format(format);
-                }
-            }
-            None if side < 2 => self.formats.push((side, format)),
-            None => {}
-        }
-    }
-
-    /// One frame of a side, in order of arrival. `head.payload` is ignored; `scratch` takes at least
-    /// [`MAX_FRAME_SAMPLES`](crate::MAX_FRAME_SAMPLES).
-    pub fn handle_frame(
-        &mut self,
-        side: usize,
-        head: &Frame,
-        payload: &[u8],
-        scratch: &mut [i16],
+        event: TapEvent<'_>,
+        registry: &Registry,
+        scratch: &mut Scratch,
     ) {
         if self.total.is_some() {
             return;
         }
-        self.handle_start(head.at);
-        self.now = self.now.max(head.at);
-        let leg = self.legs.as_mut().and_then(|legs| legs.get_mut(side));
-        let Some((queue, track)) = leg else { return };
-        queue.push(head, payload);
-        release(queue, track, head.at, scratch);
+        match event {
+            TapEvent::Frame(frame) => self.handle_frame(&frame, scratch),
+            TapEvent::Mark(TapMark::Start { at }) => self.begin(at),
+            TapEvent::Mark(TapMark::Stop { at }) => self.end(at, scratch),
+            TapEvent::Mark(mark @ TapMark::Codec { .. }) => {
+                self.handle_codec(&mark, registry, scratch);
+            }
+            TapEvent::Mark(_) => {}
+        }
     }
 
     /// The clock says `now`: frames held long enough are placed, and samples become due.
-    pub fn handle_timeout(&mut self, now: Duration, scratch: &mut [i16]) {
+    pub fn handle_timeout(&mut self, now: Duration, scratch: &mut Scratch) {
         self.now = self.now.max(now);
-        for (queue, track) in self.legs.iter_mut().flatten() {
-            release(queue, track, self.now, scratch);
+        for leg in &mut self.legs {
+            release(leg, self.now, scratch);
         }
-    }
-
-    /// The stop mark: the recording ends here, to the sample. Only the first counts.
-    pub fn handle_stop(&mut self, at: Duration, scratch: &mut [i16]) {
-        if self.total.is_some() {
-            return;
-        }
-        self.handle_start(at);
-        for (queue, track) in self.legs.iter_mut().flatten() {
-            while let Some(held) = queue.pop() {
-                track.place(&held, queue, scratch);
-                queue.recycle(held.frame);
-            }
-        }
-        let length = position_at(at, self.start, self.settings.sample_rate);
-        self.total = Some(length.max(self.drained));
     }
 
     /// The tap ended without a stop mark: the recording ends at the latest moment known.
-    pub fn handle_closed(&mut self, scratch: &mut [i16]) {
-        self.handle_stop(self.now, scratch);
+    pub fn handle_closed(&mut self, scratch: &mut Scratch) {
+        if self.total.is_none() {
+            self.end(self.now, scratch);
+        }
+    }
+
+    fn begin(&mut self, at: Duration) {
+        if self.start.is_none() {
+            self.start = Some(at);
+            self.now = self.now.max(at);
+            self.legs.iter_mut().for_each(|(_, track)| track.begin(at));
+        }
+    }
+
+    fn end(&mut self, at: Duration, scratch: &mut Scratch) {
+        self.begin(at);
+        self.legs.iter_mut().for_each(|leg| flush(leg, scratch));
+        let start = self.start.unwrap_or(at);
+        self.total = Some(position_at(at, start, self.settings.sample_rate).max(self.drained));
+    }
+
+    fn handle_frame(&mut self, frame: &TapFrame<'_>, scratch: &mut Scratch) {
+        self.begin(frame.at);
+        self.now = self.now.max(frame.at);
+        if let Some(leg) = self.legs.get_mut(usize::from(frame.side)) {
+            leg.0.push(frame);
+            release(leg, frame.at, scratch);
+        }
+    }
+
+    fn handle_codec(&mut self, mark: &TapMark<'_>, registry: &Registry, scratch: &mut Scratch) {
+        let &TapMark::Codec {
+            side,
+            payload_type,
+            name,
+            clock_rate,
+            fmtp,
+            ..
+        } = mark
+        else {
+            return;
+        };
+        let Some(leg) = self.legs.get_mut(usize::from(side)) else {
+            return;
+        };
+        let codec = (name.to_owned(), clock_rate.max(1), fmtp.to_owned());
+        match leg.1.format(payload_type) {
+            // Said again by a re-negotiation: the decoder keeps its state.
+            Some(known) if known.codec == codec => return,
+            // Frames that wait still have the number's old meaning.
+            Some(_) => flush(leg, scratch),
+            None => {}
+        }
+        let decoder = decoder(registry, name, clock_rate, fmtp, self.settings.sample_rate);
+        if decoder.is_none() {
+            tracing::debug!(codec = name, clock_rate, side, "not decoded for recording");
+        }
+        leg.1.set_format(Format {
+            payload_type,
+            codec,
+            decoder,
+        });
     }
 
     /// Samples per channel that are due and not yet drained.
     pub fn due(&self) -> usize {
+        let Some(start) = self.start else { return 0 };
         let until = self.total.unwrap_or_else(|| {
             let behind = self.now.saturating_sub(self.lag());
-            position_at(behind.max(self.start), self.start, self.settings.sample_rate)
+            position_at(behind.max(start), start, self.settings.sample_rate)
         });
         usize::try_from(until - self.drained).unwrap_or(0)
     }
@@ -191,7 +214,7 @@ impl Timeline {
     /// Appends up to `max` due samples per channel to `out`, interleaved; returns how many.
     pub fn drain(&mut self, max: usize, out: &mut Vec<i16>) -> usize {
         let count = self.due().min(max);
-        let Some([(_, a), (_, b)]) = &mut self.legs else { return 0 };
+        let [(_, a), (_, b)] = &mut self.legs;
         let until = self.drained + count as i64;
         let base = out.len();
         match self.settings.layout {
@@ -223,6 +246,11 @@ impl Timeline {
         self.total == Some(self.drained)
     }
 
+    /// Samples per second and channel.
+    pub fn sample_rate(&self) -> u32 {
+        self.settings.sample_rate
+    }
+
     /// Samples per channel drained so far.
     pub fn samples(&self) -> u64 {
         self.drained.unsigned_abs()
@@ -230,22 +258,45 @@ impl Timeline {
 
     /// The account of both legs, as of the samples drained.
     pub fn stats(&self) -> [TrackStats; 2] {
-        let total = self.drained;
-        match &self.legs {
-            Some(legs) => legs.each_ref().map(|(queue, track)| track.stats(queue, total)),
-            None => Default::default(),
-        }
-    }
-
-    /// A duration in samples of this recording.
-    pub fn samples_in(&self, duration: Duration) -> u64 {
-        samples_in(duration, self.settings.sample_rate).unsigned_abs()
+        self.legs
+            .each_ref()
+            .map(|(queue, track)| track.stats(queue, self.drained))
     }
 }
 
-fn release(queue: &mut Reorder, track: &mut Track, now: Duration, scratch: &mut [i16]) {
-    while let Some(held) = queue.pop_due(now) {
-        track.place(&held, queue, scratch);
-        queue.recycle(held.frame);
+/// A decoder to mono at `sample_rate`, if the registry has one.
+fn decoder(
+    registry: &Registry,
+    name: &str,
+    clock_rate: u32,
+    fmtp: &str,
+    sample_rate: u32,
+) -> Option<Box<dyn Decoder>> {
+    let codec = registry.find(name, clock_rate)?;
+    let info = codec.info();
+    if info.sample_rate != sample_rate || info.channels != 1 {
+        return None;
+    }
+    let fmtp = (!fmtp.is_empty()).then_some(fmtp);
+    let params = codec
+        .negotiate(&Offered {
+            fmtp,
+            ..Offered::default()
+        })
+        .ok()?;
+    codec.decoder(&params).ok()
+}
+
+fn release(leg: &mut (Reorder, Track), now: Duration, scratch: &mut Scratch) {
+    while let Some(held) = leg.0.pop_due(now) {
+        leg.1.place(&held, &leg.0, &mut scratch.0);
+        leg.0.recycle(held.frame);
+    }
+}
+
+fn flush(leg: &mut (Reorder, Track), scratch: &mut Scratch) {
+    while let Some(held) = leg.0.pop() {
+        leg.1.place(&held, &leg.0, &mut scratch.0);
+        leg.0.recycle(held.frame);
     }
 }

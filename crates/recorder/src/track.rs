@@ -27,7 +27,7 @@ use audio::{Decoder, Input};
 use crate::reorder::{Frame, Held, Reorder};
 
 /// Longest frame decoded: 120 ms at 48 kHz (RFC 6716, 2.1.4), or a full datagram of G.711.
-pub const MAX_FRAME_SAMPLES: usize = 5760;
+pub(crate) const MAX_FRAME_SAMPLES: usize = 5760;
 
 /// Frames whose greatest lead is taken together before the drift is judged: a second at 20 ms.
 const DRIFT_FRAMES: u32 = 50;
@@ -38,12 +38,13 @@ const MAX_AHEAD: Duration = Duration::from_millis(100);
 /// Drift that is left alone. Both legs together stay well within 20 ms.
 const TOLERANCE: Duration = Duration::from_millis(8);
 
-/// A codec of this leg.
+/// What a payload number of this leg means.
 pub(crate) struct Format {
     pub(crate) payload_type: u8,
-    /// RTP clock in Hz (RFC 3551, 4.1: not always the sampling rate).
-    pub(crate) clock_rate: u32,
-    pub(crate) decoder: Box<dyn Decoder>,
+    /// Encoding name, RTP clock in Hz (RFC 3551, 4.1: not always the sampling rate), parameters.
+    pub(crate) codec: (String, u32, String),
+    /// `None` for what can't be heard here.
+    pub(crate) decoder: Option<Box<dyn Decoder>>,
 }
 
 /// What became of one leg.
@@ -151,10 +152,10 @@ pub(crate) struct Track {
 }
 
 impl Track {
-    pub(crate) fn new(rate: u32, start: Duration, hold: Duration) -> Self {
+    pub(crate) fn new(rate: u32, hold: Duration) -> Self {
         Self {
             rate,
-            start,
+            start: Duration::ZERO,
             ahead: samples_in(MAX_AHEAD, rate),
             behind: samples_in(hold, rate),
             formats: Vec::new(),
@@ -167,9 +168,22 @@ impl Track {
         }
     }
 
+    /// Says when position 0 is. Before the first frame.
+    pub(crate) fn begin(&mut self, start: Duration) {
+        self.start = start;
+    }
+
+    /// What a payload type means at present.
+    pub(crate) fn format(&self, payload_type: u8) -> Option<&Format> {
+        self.formats
+            .iter()
+            .find(|known| known.payload_type == payload_type)
+    }
+
     /// Sets what a payload type means from the next frame on.
     pub(crate) fn set_format(&mut self, format: Format) {
-        self.formats.retain(|known| known.payload_type != format.payload_type);
+        self.formats
+            .retain(|known| known.payload_type != format.payload_type);
         self.formats.push(format);
     }
 
@@ -178,21 +192,19 @@ impl Track {
     /// `scratch` takes the decoded samples: at least [`MAX_FRAME_SAMPLES`].
     pub(crate) fn place(&mut self, held: &Held, queue: &Reorder, scratch: &mut [i16]) {
         let frame = &held.frame;
-        let format = self.formats.iter_mut().find(|f| f.payload_type == frame.payload_type);
-        let Some(format) = format else {
-            self.stats.skipped += 1;
-            return;
-        };
-        let clock_rate = format.clock_rate;
-        let Ok(length) = format.decoder.decode(Input::Frame(&frame.payload), scratch) else {
+        let Some((length, clock_rate)) = self.decode(frame, scratch) else {
             self.stats.skipped += 1;
             return;
         };
         let plausible = self.anchor.as_ref().is_some_and(|anchor| {
             anchor.run == held.run
                 && anchor.clock_rate == clock_rate
-                && (-self.behind..=self.ahead)
-                    .contains(&self.greatest_lead(anchor, held, queue, i64::MAX))
+                && (-self.behind..=self.ahead).contains(&self.greatest_lead(
+                    anchor,
+                    held,
+                    queue,
+                    i64::MAX,
+                ))
         });
         if !plausible {
             self.anchor = Some(self.anchor_at(held, clock_rate, queue));
@@ -203,7 +215,7 @@ impl Track {
         self.stats.frames += 1;
     }
 
-    /// Appends what belongs up to position `until`, silence included, as (sample) calls.
+    /// Gives out the samples up to position `until`, silence included.
     pub(crate) fn drain(&mut self, until: i64, mut put: impl FnMut(i16)) {
         let due = usize::try_from(until - self.cursor).unwrap_or(0);
         let held = due.min(self.pcm.len());
@@ -228,6 +240,17 @@ impl Track {
         }
     }
 
+    /// Samples decoded and the RTP clock; `None` when the frame can't be heard.
+    fn decode(&mut self, frame: &Frame, scratch: &mut [i16]) -> Option<(usize, u32)> {
+        let format = self
+            .formats
+            .iter_mut()
+            .find(|f| f.payload_type == frame.payload_type)?;
+        let decoder = format.decoder.as_mut()?;
+        let length = decoder.decode(Input::Frame(&frame.payload), scratch).ok()?;
+        Some((length, format.codec.1))
+    }
+
     /// An anchor at `held`, such that of it and what waits the least delayed is where it arrived.
     fn anchor_at(&self, held: &Held, clock_rate: u32, queue: &Reorder) -> Anchor {
         let mut anchor = Anchor {
@@ -246,9 +269,8 @@ impl Track {
     /// How far the least delayed frame of `held` and those waiting runs ahead of its arrival,
     /// leaving out leads above `limit`.
     fn greatest_lead(&self, anchor: &Anchor, held: &Held, queue: &Reorder, limit: i64) -> i64 {
-        let lead = |frame: &Frame| {
-            anchor.position_of(frame.timestamp, self.rate) - self.arrival(frame)
-        };
+        let lead =
+            |frame: &Frame| anchor.position_of(frame.timestamp, self.rate) - self.arrival(frame);
         let own = lead(&held.frame);
         let alike = queue.waiting().take_while(|next| next.run == anchor.run);
         alike
@@ -261,12 +283,21 @@ impl Track {
     /// The place of the next frame of the run, after slewing.
     fn follow(&mut self, frame: &Frame) -> i64 {
         let (rate, arrival, end) = (self.rate, self.arrival(frame), self.end);
-        let anchor = self.anchor.as_mut().expect("place() has just set the anchor");
+        let anchor = self
+            .anchor
+            .as_mut()
+            .expect("place() has just set the anchor");
         let position = anchor.position_of(frame.timestamp, rate);
         anchor.rebase(frame.timestamp, rate);
-        anchor.drift.observe(position - arrival, samples_in(TOLERANCE, rate));
+        anchor
+            .drift
+            .observe(position - arrival, samples_in(TOLERANCE, rate));
         let in_pause = position > end;
-        let step = if in_pause { anchor.drift.slew } else { anchor.drift.slew.signum() };
+        let step = if in_pause {
+            anchor.drift.slew
+        } else {
+            anchor.drift.slew.signum()
+        };
         anchor.drift.slew -= step;
         anchor.shift(-step);
         self.stats.slewed += step;
@@ -317,5 +348,9 @@ pub(crate) fn samples_in(duration: Duration, rate: u32) -> i64 {
 
 /// The position of a moment on a timeline that begins at `start`, rounded to the nearest sample.
 pub(crate) fn position_at(at: Duration, start: Duration, rate: u32) -> i64 {
-    if at >= start { samples_in(at - start, rate) } else { -samples_in(start - at, rate) }
+    if at >= start {
+        samples_in(at - start, rate)
+    } else {
+        -samples_in(start - at, rate)
+    }
 }

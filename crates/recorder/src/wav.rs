@@ -51,13 +51,26 @@ impl WavFile {
         }
         let (file, path) = create_unique(&directory.join(name))?;
         let file = Arc::new(file);
-        let spec =
-            WavSpec { channels, sample_rate, bits_per_sample: 16, sample_format: SampleFormat::Int };
-        let writer = WavWriter::new(Shared(Arc::clone(&file)), spec).map_err(io_error);
-        match writer {
-            Ok(writer) => {
-                Ok(Self { path, file, writer: Some(writer), channels, sample_rate, data_bytes: 0 })
-            }
+        let spec = WavSpec {
+            channels,
+            sample_rate,
+            bits_per_sample: 16,
+            sample_format: SampleFormat::Int,
+        };
+        let writer = WavWriter::new(Shared(Arc::clone(&file)), spec).and_then(|mut writer| {
+            // hound leaves the lengths open until the first flush.
+            writer.flush()?;
+            Ok(writer)
+        });
+        match writer.map_err(io_error) {
+            Ok(writer) => Ok(Self {
+                path,
+                file,
+                writer: Some(writer),
+                channels,
+                sample_rate,
+                data_bytes: 0,
+            }),
             Err(error) => {
                 // A file without even a header is of no use to anyone.
                 let _ = fs::remove_file(&path);
@@ -110,7 +123,9 @@ impl WavFile {
         let header = header(self.channels, self.sample_rate, self.data_bytes as u32);
         let cut = self.file.set_len(HEADER_BYTES + self.data_bytes);
         let mut file = &*self.file;
-        let written = file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(&header));
+        let written = file
+            .seek(SeekFrom::Start(0))
+            .and_then(|_| file.write_all(&header));
         if let Err(error) = cut.and(written) {
             tracing::debug!(path = %self.path.display(), %error, "header could not be restored");
         }
@@ -122,7 +137,10 @@ fn write_block(writer: &mut WavWriter<Shared>, interleaved: &[i16]) -> io::Resul
     for &sample in interleaved {
         block.write_sample(sample);
     }
-    block.flush().and_then(|()| writer.flush()).map_err(io_error)
+    block
+        .flush()
+        .and_then(|()| writer.flush())
+        .map_err(io_error)
 }
 
 fn io_error(error: hound::Error) -> io::Error {
@@ -133,11 +151,20 @@ fn io_error(error: hound::Error) -> io::Error {
 }
 
 fn create_unique(wanted: &Path) -> io::Result<(File, PathBuf)> {
-    let stem = wanted.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let stem = wanted
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
     let mut path = wanted.to_owned();
     for number in 2..=MAX_NAMES {
         // create_new is O_EXCL: atomic, and it follows no symbolic link.
-        match OpenOptions::new().read(true).write(true).create_new(true).open(&path) {
+        match OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(&path)
+        {
             Ok(file) => return Ok((file, path)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 path.set_file_name(format!("{stem}-{number}.wav"));
@@ -220,10 +247,11 @@ mod tests {
     fn empty_file_is_valid() {
         let dir = tempfile::tempdir().unwrap();
         let wav = WavFile::create(dir.path(), Path::new("a.wav"), 1, 8000).unwrap();
+        let bytes = fs::read(wav.path()).unwrap();
+        assert_eq!((stated_bytes(&bytes, 1), bytes.len()), (0, 44));
         let path = wav.path().to_owned();
         drop(wav);
-        let bytes = fs::read(&path).unwrap();
-        assert_eq!((stated_bytes(&bytes, 1), bytes.len()), (0, 44));
+        assert_eq!(fs::read(&path).unwrap(), bytes);
     }
 
     #[test]
@@ -231,7 +259,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let name = Path::new("sub/a.wav");
         let names: Vec<_> = (0..3)
-            .map(|_| WavFile::create(dir.path(), name, 1, 8000).unwrap().path().to_owned())
+            .map(|_| {
+                WavFile::create(dir.path(), name, 1, 8000)
+                    .unwrap()
+                    .path()
+                    .to_owned()
+            })
             .collect();
         let expected = ["sub/a.wav", "sub/a-2.wav", "sub/a-3.wav"].map(|n| dir.path().join(n));
         assert_eq!(names, expected);
@@ -254,11 +287,15 @@ mod tests {
     fn directory_must_be_there() {
         let dir = tempfile::tempdir().unwrap();
         let gone = dir.path().join("gone");
-        let error = WavFile::create(&gone, Path::new("a.wav"), 1, 8000).err().unwrap();
+        let error = WavFile::create(&gone, Path::new("a.wav"), 1, 8000)
+            .err()
+            .unwrap();
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
         assert!(!gone.exists());
         fs::write(&gone, b"").unwrap();
-        let error = WavFile::create(&gone, Path::new("a.wav"), 1, 8000).err().unwrap();
+        let error = WavFile::create(&gone, Path::new("a.wav"), 1, 8000)
+            .err()
+            .unwrap();
         assert_eq!(error.kind(), io::ErrorKind::NotADirectory);
     }
 }
