@@ -50,13 +50,18 @@ impl<B: AsRef<[u8]>> Message<B> {
     }
 
     fn check_common(&self) -> Result<(), HeaderError> {
-        self.top_via()?;
-        self.vias().try_for_each(|via| via.map(|_| ()))?;
+        if self.vias().try_fold(false, |_, via| via.map(|_| true))? {
+            self.check_dialog_fields()
+        } else {
+            Err(HeaderErrorKind::Missing.of(Name::Via))
+        }
+    }
+
+    fn check_dialog_fields(&self) -> Result<(), HeaderError> {
         self.from()?;
         self.to()?;
         self.cseq()?;
-        let id = self.call_id()?;
-        debug_assert!(!id.is_empty());
+        self.call_id()?;
         match self.headers(Name::ContentType).nth(1) {
             Some(_) => Err(HeaderErrorKind::Repeated.of(Name::ContentType)),
             None => Ok(()),

@@ -29,12 +29,11 @@ pub(crate) enum Start {
     Response { code: u16, reason: Span },
 }
 
-/// One header field.
+/// One header field in eight octets. Where the name ends is found again when somebody asks for it.
 #[derive(Clone, Copy)]
 pub(crate) struct Entry {
     kind: Option<Name>,
     name: u16,
-    name_end: u16,
     value: u16,
     value_end: u16,
 }
@@ -43,7 +42,6 @@ impl Entry {
     const EMPTY: Self = Self {
         kind: None,
         name: 0,
-        name_end: 0,
         value: 0,
         value_end: 0,
     };
@@ -52,8 +50,14 @@ impl Entry {
         self.kind
     }
 
-    pub(crate) const fn name(&self) -> Span {
-        self.name..self.name_end
+    /// The name as written; `buf` is what was indexed.
+    pub(crate) fn name(&self, buf: &[u8]) -> Span {
+        let rest = buf.get(usize::from(self.name)..).unwrap_or_default();
+        let len = rest.iter().take_while(|&&b| lex::is_token(b)).count();
+        self.name
+            ..self
+                .name
+                .saturating_add(u16::try_from(len).unwrap_or(u16::MAX))
     }
 
     pub(crate) const fn value(&self) -> Span {
@@ -263,7 +267,6 @@ impl Scan<'_> {
         Ok(Entry {
             kind: Name::from_bytes(&buf[begin..name_end]),
             name: begin as u16,
-            name_end: name_end as u16,
             value: value as u16,
             value_end: end as u16,
         })

@@ -36,7 +36,15 @@ pub(crate) const fn is_lws(b: u8) -> bool {
 
 /// Cuts white space (folds included) off both ends.
 pub(crate) fn trim(s: &str) -> &str {
-    s.trim_matches([' ', '\t', '\r', '\n'])
+    let bytes = s.as_bytes();
+    let Some(start) = bytes.iter().position(|&b| !is_lws(b)) else {
+        return "";
+    };
+    let end = bytes
+        .iter()
+        .rposition(|&b| !is_lws(b))
+        .map_or(start, |last| last + 1);
+    &s[start..end]
 }
 
 /// [`trim`] for octets.
@@ -93,6 +101,7 @@ pub(crate) fn quoted_len(s: &str) -> Option<usize> {
 /// The first `wanted` byte of `s` that stands outside quotes (and outside `<>` when `angles`).
 pub(crate) fn find_outside(s: &str, wanted: u8, angles: bool) -> Option<usize> {
     let bytes = s.as_bytes();
+    memchr::memchr(wanted, bytes)?;
     let (mut i, mut quoted, mut angled) = (0, false, false);
     while let Some(&b) = bytes.get(i) {
         if quoted {

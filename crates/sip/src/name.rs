@@ -128,7 +128,8 @@ impl Name {
         let mut slot = slot_of(name)?;
         while SLOTS[slot] != EMPTY {
             let at = usize::from(SLOTS[slot]);
-            if TEXTS[at].as_bytes().eq_ignore_ascii_case(name) {
+            let text = TEXTS[at].as_bytes();
+            if text == name || text.eq_ignore_ascii_case(name) {
                 return Some(ALL[at]);
             }
             slot = (slot + 1) % SLOTS.len();

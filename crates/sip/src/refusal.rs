@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use crate::error::HeaderErrorKind;
 use crate::index::looks_like_request;
 use crate::lex::{self, List};
-use crate::{Name, Via, Writer};
+use crate::{Name, NameAddr, Via, Writer};
 
 /// Vias that are copied into a refusal at most; a request with more is not answered.
 const MAX_VIAS: usize = 128;
@@ -39,7 +39,7 @@ pub fn refusal(bytes: &[u8], status: u16, source: SocketAddr) -> Option<Vec<u8>>
     vias.for_each(|via| writer.push(Name::Via, via));
     for (name, value) in &found.others {
         match name {
-            Name::To if !value.contains("tag") => writer.push(*name, tagged(value, &found)),
+            Name::To if !has_tag(value) => writer.push(*name, tagged(value, &found)),
             _ => writer.push(*name, value),
         }
     }
@@ -49,6 +49,10 @@ pub fn refusal(bytes: &[u8], status: u16, source: SocketAddr) -> Option<Vec<u8>>
 /// A Via with its broken parameters cut off.
 fn first_words(text: &str) -> Result<Via<'_>, HeaderErrorKind> {
     Via::parse(text.split(';').next().unwrap_or(text))
+}
+
+fn has_tag(to: &str) -> bool {
+    NameAddr::parse(to).map_or_else(|_| to.contains(";tag"), |to| to.tag().is_some())
 }
 
 fn tagged(to: &str, found: &Found<'_>) -> String {
@@ -114,7 +118,7 @@ mod tests {
 
     #[test]
     fn answers_what_parse_refused() {
-        let bytes = b"OPTIONS  sip:a@b SIP/2.0\r\nVia: SIP/2.0/UDP c;rport;branch=z9hG4bK1, SIP/2.0/TCP d\r\nt: <sip:a@b>\nFrom: \xff <sip:c@d>;tag=1\r\ni: x\r\nCSeq: 1\r\n OPTIONS\r\n\r\n";
+        let bytes = b"OPTIONS  sip:a@b SIP/2.0\r\nVia: SIP/2.0/UDP c;rport;branch=z9hG4bK1, SIP/2.0/TCP d\r\nt: <sip:vintage@b>\nFrom: \xff <sip:c@d>;tag=1\r\ni: x\r\nCSeq: 1\r\n OPTIONS\r\n\r\n";
         let error = Message::parse(bytes, Framing::Datagram, &Limits::default()).unwrap_err();
         let answer = refusal(bytes, error.status().unwrap(), source()).unwrap();
         let read = Message::parse(&answer, Framing::Stream, &Limits::default()).unwrap();

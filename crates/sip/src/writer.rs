@@ -52,7 +52,27 @@ impl Writer {
 
     /// Adds a header field of any name in place.
     pub fn push_named(&mut self, name: &str, value: impl Display) {
-        self.line(format_args!("{name}: {value}"));
+        self.text(name);
+        self.out.extend_from_slice(b": ");
+        self.line(format_args!("{value}"));
+    }
+
+    /// Adds a header field whose value needs no formatting.
+    fn push_text(&mut self, name: &str, value: &str) {
+        self.text(name);
+        self.out.extend_from_slice(b": ");
+        self.text(value);
+        self.out.extend_from_slice(b"\r\n");
+    }
+
+    fn text(&mut self, text: &str) {
+        let begin = self.out.len();
+        self.out.extend_from_slice(text.as_bytes());
+        let mut rest = &mut self.out[begin..];
+        while let Some(at) = memchr::memchr2(b'\r', b'\n', rest) {
+            rest[at] = b' ';
+            rest = &mut rest[at + 1..];
+        }
     }
 
     /// Copies every header field of that kind from a message, in order.
@@ -82,25 +102,19 @@ impl Writer {
     }
 
     fn line(&mut self, text: fmt::Arguments<'_>) {
-        OneLine(&mut self.out)
+        OneLine(self)
             .write_fmt(text)
             .expect("a Vec takes any text and values print without failing");
         self.out.extend_from_slice(b"\r\n");
     }
 }
 
-/// Appends text with its line ends made spaces.
-struct OneLine<'a>(&'a mut Vec<u8>);
+/// Lets formatting write through [`Writer::text`], which makes spaces of line ends.
+struct OneLine<'a>(&'a mut Writer);
 
 impl fmt::Write for OneLine<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        let begin = self.0.len();
-        self.0.extend_from_slice(text.as_bytes());
-        let mut rest = &mut self.0[begin..];
-        while let Some(at) = memchr::memchr2(b'\r', b'\n', rest) {
-            rest[at] = b' ';
-            rest = &mut rest[at + 1..];
-        }
+        self.0.text(text);
         Ok(())
     }
 }
@@ -117,8 +131,8 @@ impl<B: AsRef<[u8]>> Message<B> {
         for (written, kind, value) in self.all_headers() {
             match kind {
                 Some(Name::ContentLength) => {}
-                Some(name) => writer.push(name, value),
-                None => writer.push_named(written, value),
+                Some(name) => writer.push_text(name.as_str(), value),
+                None => writer.push_text(written, value),
             }
         }
         writer.push(Name::ContentLength, self.body().len());
