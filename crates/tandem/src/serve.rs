@@ -21,7 +21,7 @@ use crate::driver::{Driver, State};
 use crate::records::CdrLog;
 use crate::shard_io::ShardIo;
 use crate::signals::Signals;
-use crate::storage::Storage;
+use crate::storage::{self, Storage};
 use crate::translate::{SipFramer, sip_transport};
 use crate::{limits, logging, notify, plan};
 
@@ -45,7 +45,6 @@ pub(crate) fn run(config: &Config) -> anyhow::Result<()> {
 fn build(config: &Config, descriptors: Option<u64>) -> anyhow::Result<Driver> {
     let plan = plan::load(&config.dialplan)?;
     let storage = Storage::plan(&config.recordings)?;
-    storage.prepare()?;
     let records = CdrLog::open(&config.cdr.file)?;
     let ports = PortPool::new(config.media.address.clone(), config.media.rtp_ports)?;
     let signals = Signals::listen().context("cannot listen for signals")?;
@@ -160,7 +159,8 @@ fn start_recorder(
     };
     let woken = Arc::clone(woken);
     let wake = Arc::new(move || woken.notify_one());
-    Recorder::start(settings, Arc::clone(registry), wake).context("cannot start the recorder")
+    Recorder::start(settings, Arc::clone(registry), wake)
+        .with_context(|| storage::advice(&storage.directory))
 }
 
 fn say_what_is_in_force(

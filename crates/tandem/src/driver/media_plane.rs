@@ -130,7 +130,6 @@ impl Driver {
         let call = CallId::from_u64(session.0);
         match self.recorder.open(request) {
             Ok(path) => {
-                tracing::info!(%call, path = %path.display(), "recording");
                 self.b2bua.handle_recording(call, path.display().to_string());
                 Some(writer)
             }
@@ -143,11 +142,14 @@ impl Driver {
 
     pub(super) fn on_recorder(&self, event: RecorderEvent) {
         match event {
+            RecorderEvent::Started { path, .. } => {
+                tracing::info!(path = %path.display(), "recording");
+            }
             RecorderEvent::Finished { path, duration, dropped, .. } => {
                 tracing::debug!(path = %path.display(), ?duration, dropped, "recording finished");
             }
-            RecorderEvent::Failed { path, error, .. } => {
-                tracing::error!(path = %path.display(), %error, "a recording is cut short");
+            RecorderEvent::Failed { path, reason, .. } => {
+                tracing::error!(path = %path.display(), %reason, "a recording is cut short");
             }
             _ => {}
         }
