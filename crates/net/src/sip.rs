@@ -17,6 +17,7 @@
 //! Tasks run on the current tokio runtime and end with [`SipSockets`].
 
 mod connection;
+mod icmp;
 mod sockets;
 mod udp;
 
@@ -184,13 +185,13 @@ pub enum NetEvent {
         /// Why.
         reason: CloseReason,
     },
-    /// A message could not be sent at all.
+    /// A message could not be sent, or a datagram came back as undeliverable (ICMP).
     SendFailed {
         /// UDP or TCP.
         transport: Transport,
         /// Where it should have gone.
         remote: SocketAddr,
-        /// What the system said.
+        /// What the system, or the network, said.
         error: io::ErrorKind,
     },
 }

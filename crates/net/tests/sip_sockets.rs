@@ -121,21 +121,47 @@ async fn datagrams_go_both_ways_and_keep_alives_are_dropped() {
 }
 
 #[tokio::test]
-async fn a_closed_port_does_not_stop_a_listener() {
-    let mut ours = sockets(&[Transport::Udp], Limits::default());
-    let closed = std::net::UdpSocket::bind("127.0.0.1:0")
-        .and_then(|s| s.local_addr())
-        .expect("bound");
-    for _ in 0..3 {
-        ours.send(outgoing(Transport::Udp, closed, b"nobody there"));
+async fn a_closed_port_is_reported_and_does_not_stop_a_listener() {
+    for loopback in ["127.0.0.1:0", "[::1]:0"] {
+        let address: SocketAddr = loopback.parse().expect("an address");
+        let udp = [ListenSpec {
+            transport: Transport::Udp,
+            address,
+        }];
+        let framer = Arc::new(|_| -> Box<dyn Framer> { Box::new(Lines::default()) });
+        let mut ours = SipSockets::bind(&udp, Limits::default(), framer).expect("loopback binds");
+        let closed = std::net::UdpSocket::bind(address)
+            .and_then(|s| s.local_addr())
+            .expect("bound");
+        for _ in 0..3 {
+            ours.send(outgoing(Transport::Udp, closed, b"nobody there"));
+        }
+        let mut events = Vec::new();
+        while events.len() < 3 {
+            ours.receive(&mut events).await;
+        }
+        for event in events {
+            let NetEvent::SendFailed {
+                transport,
+                remote,
+                error,
+            } = event
+            else {
+                panic!("{event:?}")
+            };
+            let expected = (
+                Transport::Udp,
+                closed,
+                std::io::ErrorKind::ConnectionRefused,
+            );
+            assert_eq!((transport, remote, error), expected);
+        }
+        let peer = UdpSocket::bind(address).await.expect("loopback binds");
+        peer.send_to(b"still here", ours.bound()[0].address)
+            .await
+            .expect("loopback");
+        assert_eq!(messages(&mut ours, 1).await[0].1, b"still here");
     }
-    let peer = UdpSocket::bind("127.0.0.1:0")
-        .await
-        .expect("loopback binds");
-    peer.send_to(b"still here", ours.bound()[0].address)
-        .await
-        .expect("loopback");
-    assert_eq!(messages(&mut ours, 1).await[0].1, b"still here");
 }
 
 #[tokio::test]

@@ -27,6 +27,8 @@ pub(crate) enum Command {
     Check(Settings),
     /// Say what the dialplan decides for a call, and by which rule
     Route(Route),
+    /// Show the main job end to end: a server, a callee, a caller, calls, and the table
+    Demo(Demo),
 }
 
 /// Where settings come from: a file, and flags that override its keys.
@@ -85,6 +87,19 @@ pub(crate) struct Route {
     pub(crate) from: String,
     /// Who is called: a user, or a SIP URI
     pub(crate) to: String,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Demo {
+    /// Fewer calls, held for less time
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Put recordings and logs into this directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Seed of the signals that calls send
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub(crate) seed: u64,
 }
 
 impl Settings {

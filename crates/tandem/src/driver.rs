@@ -11,30 +11,35 @@
 //! ```
 //!
 //! After every input all outputs are drained. The clock is read once per turn; timers that are due
-//! run every turn, so a flood of messages can't hold them up. A media command that finds the
-//! engine's queue full waits here, in order, behind those before it; an update still waiting is
-//! replaced by a newer one of the same session, so what waits is bounded by the calls there are.
+//! run every turn, so a flood of messages can't hold them up.
 
-use std::collections::{BTreeMap, VecDeque};
+mod media_plane;
+mod queue;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
-use b2bua::{B2bua, CallId, Output, Prepare, PrepareError, Prepared};
-use engine::{Engine, EngineCommand};
-use media::command::{ClipId, MediaCommand, MediaEvent, PortId, Program, RecordingSpec, SessionSpec};
+use anyhow::Result;
+use b2bua::{B2bua, CallId, Output, Prepare};
+use dialplan::Plan;
+use engine::Engine;
+use media::command::PortId;
 use net::resolve::{ResolveError, Resolver};
 use net::rtp::PortPool;
-use net::sip::{NetEvent, Outgoing, SipSockets};
-use recorder::{Recorder, RecorderEvent, RecordingRequest};
+use net::sip::{NetEvent, SipSockets};
+use recorder::Recorder;
 use tokio::sync::Notify;
 
-use crate::clips::{Clips, Request};
+use self::queue::CommandQueue;
+use crate::clips::Clips;
 use crate::records::CdrLog;
 use crate::signals::{Signal, Signals};
-use crate::translate;
+use crate::{notify, translate};
 
-/// Frames a tap holds: 2 s of both legs at 20 ms, what a recorder may be late.
-const TAP_FRAMES: usize = 200;
+/// Where SIP is spoken when nobody says otherwise (RFC 3261 section 19.1.2).
+const SIP_PORT: u16 = 5060;
 /// How long a full engine queue is left alone before the next try.
 const RETRY: Duration = Duration::from_millis(5);
 /// What calls that were hung up at the deadline get for their BYEs.
@@ -53,7 +58,7 @@ pub(crate) struct Driver {
     pub(crate) signals: Signals,
     /// Notified by the engine and the recorder when they have something to say.
     pub(crate) woken: Arc<Notify>,
-    pub(crate) reload: Box<dyn Fn() -> anyhow::Result<Arc<dialplan::Plan>>>,
+    pub(crate) reload: Box<dyn Fn() -> Result<Arc<Plan>>>,
     /// How long calls may go on after the first signal to stop.
     pub(crate) drain_for: Duration,
     pub(crate) state: State,
@@ -64,7 +69,7 @@ pub(crate) struct Driver {
 pub(crate) struct State {
     phase: Phase,
     /// Commands that the engine had no room for, in order.
-    waiting: VecDeque<MediaCommand>,
+    waiting: CommandQueue,
     /// Calls whose clip is being read, with what they asked for.
     preparing: BTreeMap<CallId, Prepare>,
     holders: BTreeMap<PortId, CallId>,
@@ -102,9 +107,12 @@ impl Driver {
                     }
                 }
                 (id, answer) = self.resolver.next() => self.on_resolved(Instant::now(), id, answer),
-                (call, read) = self.clips.loaded() => self.on_clip(Instant::now(), call, read.map_err(|error| {
-                    tracing::warn!(%call, %error, "a clip cannot be played");
-                })),
+                (call, read) = self.clips.loaded() => {
+                    if let Err(error) = &read {
+                        tracing::warn!(%call, %error, "a clip cannot be played");
+                    }
+                    self.on_clip(Instant::now(), call, read.is_ok());
+                }
                 () = self.woken.notified() => {}
                 signal = self.signals.next() => self.on_signal(Instant::now(), signal),
                 () = at(due) => {}
@@ -153,6 +161,7 @@ impl Driver {
                 let calls = self.b2bua.counts().calls;
                 tracing::info!(calls, "stopping: no new calls; a second signal stops at once");
                 self.b2bua.drain();
+                notify::tell(notify::STOPPING);
                 self.state.phase = Phase::Draining(now + self.drain_for);
             }
             (Signal::Stop, _) => self.state.phase = Phase::Stopped,
@@ -187,7 +196,7 @@ impl Driver {
         &mut self,
         now: Instant,
         (id, transport): (sip::ResolveId, sip::Transport),
-        answer: Result<Vec<std::net::SocketAddr>, ResolveError>,
+        answer: std::result::Result<Vec<SocketAddr>, ResolveError>,
     ) {
         let answer = match answer {
             Ok(addresses) => Ok(addresses.into_iter().map(|address| (transport, address)).collect()),
@@ -207,7 +216,7 @@ impl Driver {
                 self.on_recorder(event);
             }
             match self.engine.poll_event() {
-                Some(event) => self.on_media(now, &event),
+                Some(event) => self.b2bua.handle_media(now, &event),
                 None => break,
             }
         }
@@ -238,5 +247,13 @@ impl Driver {
                 self.b2bua.handle_flow_failed(now, &translate::no_transport(transport, remote));
             }
         }
+    }
+}
+
+/// Waits for a moment, or for ever.
+async fn at(due: Option<tokio::time::Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due).await,
+        None => std::future::pending().await,
     }
 }

@@ -7,13 +7,16 @@ use tracing_subscriber::EnvFilter;
 
 /// Starts to log what `filter` lets through.
 pub(crate) fn start(filter: &str) -> anyhow::Result<()> {
-    let filter = EnvFilter::builder()
-        .parse(filter)
-        .with_context(|| format!("`{filter}` is not a log filter such as info or info,b2bua=debug"))?;
     tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_env_filter(check(filter)?)
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .init();
     Ok(())
+}
+
+/// Reads a filter without putting it in force.
+pub(crate) fn check(filter: &str) -> anyhow::Result<EnvFilter> {
+    let read = EnvFilter::builder().parse(filter);
+    read.with_context(|| format!("`{filter}` is not a log filter such as info or info,b2bua=debug"))
 }

@@ -1,6 +1,10 @@
 //! Between the words of `sip` and those of `net`, which know nothing of each other.
 
-use net::sip::{Frame, Framer, FramingError, Outgoing, Transport};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use net::sip::{Framer, FramingError, MakeFramer, Outgoing, Transport};
+use sip::framer::{Frame, StreamFramer};
 
 /// The network's transport for one of `sip`'s, where there is one.
 pub(crate) fn transport(transport: sip::Transport) -> Option<Transport> {
@@ -41,24 +45,40 @@ pub(crate) fn outgoing(transmit: sip::Transmit) -> Option<Outgoing> {
 }
 
 /// SIP's framing for the network's streams.
-#[derive(Debug, Default)]
-pub(crate) struct SipFramer(sip::framer::StreamFramer);
+#[derive(Debug)]
+pub(crate) struct SipFramer {
+    framer: StreamFramer,
+    peer: SocketAddr,
+}
+
+impl SipFramer {
+    /// A framer for a connection to `peer`, as the network asks for one.
+    pub(crate) fn make(limits: sip::Limits) -> MakeFramer {
+        Arc::new(move |peer| Box::new(Self { framer: StreamFramer::new(limits), peer }))
+    }
+}
 
 impl Framer for SipFramer {
     fn push(&mut self, bytes: &[u8]) {
-        self.0.push(bytes);
+        self.framer.push(bytes);
     }
 
-    fn next(&mut self) -> Result<Option<Frame>, FramingError> {
-        match self.0.next() {
+    fn next(&mut self) -> Result<Option<net::sip::Frame>, FramingError> {
+        match self.framer.next() {
             Ok(None) => Ok(None),
-            Ok(Some(sip::framer::Frame::Message(bytes))) => Ok(Some(Frame::Message(bytes))),
-            Ok(Some(sip::framer::Frame::KeepAlivePing)) => Ok(Some(Frame::KeepAlivePing)),
-            Err(_) => Err(FramingError),
+            Ok(Some(Frame::Message(bytes))) => Ok(Some(net::sip::Frame::Message(bytes))),
+            Ok(Some(Frame::Ping)) => Ok(Some(net::sip::Frame::KeepAlivePing)),
+            Err(error) => {
+                let answer = error.status().and_then(|status| {
+                    sip::refusal(self.framer.pending(), status, self.peer)
+                });
+                Err(FramingError { farewell: answer.unwrap_or_default() })
+            }
         }
     }
 
     fn is_partial(&self) -> bool {
-        self.0.is_partial()
+        let between = |byte: &u8| matches!(byte, b'\r' | b'\n');
+        self.framer.pending().first().is_some_and(|first| !between(first))
     }
 }

@@ -6,11 +6,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use socket2::{Domain, Protocol, Socket, Type};
+use tokio::io::Interest;
 use tokio::net::UdpSocket;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use super::{Flow, Inner, NetEvent, Transport};
+use super::{Flow, Inner, NetEvent, Transport, icmp};
 
 /// Longest UDP payload (RFC 768: a length field of 16 bits).
 const MAX_DATAGRAM: usize = 65_535;
@@ -75,6 +76,7 @@ fn bind(address: SocketAddr, buffer: usize) -> io::Result<UdpSocket> {
         socket.set_only_v6(true)?;
     }
     grow_buffers(&socket, buffer)?;
+    icmp::enable(&socket, address)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
     UdpSocket::from_std(socket.into())
@@ -91,7 +93,10 @@ fn grow_buffers(socket: &Socket, bytes: usize) -> io::Result<()> {
 
 async fn read(socket: Arc<UdpSocket>, local: SocketAddr, events: mpsc::Sender<Inner>) {
     let mut buffer = vec![0; MAX_DATAGRAM];
-    while socket.readable().await.is_ok() {
+    while let Ok(ready) = socket.ready(Interest::READABLE | Interest::ERROR).await {
+        if ready.is_error() && report_unreachable(&socket, &events).await.is_err() {
+            return;
+        }
         loop {
             match socket.try_recv_from(&mut buffer) {
                 Ok((len, remote)) => {
@@ -120,6 +125,27 @@ async fn read(socket: Arc<UdpSocket>, local: SocketAddr, events: mpsc::Sender<In
             }
         }
     }
+}
+
+/// Empties the socket's error queue. Fails when nobody wants events any more.
+async fn report_unreachable(
+    socket: &UdpSocket,
+    events: &mpsc::Sender<Inner>,
+) -> Result<(), mpsc::error::SendError<Inner>> {
+    // Ends with `WouldBlock`, which also makes tokio wait for the next error.
+    while let Ok(next) = socket.try_io(Interest::ERROR, || icmp::next_unreachable(socket)) {
+        let Some((remote, error)) = next else {
+            continue;
+        };
+        let error = error.kind();
+        let failed = NetEvent::SendFailed {
+            transport: Transport::Udp,
+            remote,
+            error,
+        };
+        events.send(Inner::Event(failed)).await?;
+    }
+    Ok(())
 }
 
 async fn write(
