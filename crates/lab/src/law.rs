@@ -40,8 +40,8 @@ impl Law {
     pub fn convert(self, other: Self, bytes: &mut [u8]) {
         let table = match (self, other) {
             (Self::A, Self::A) | (Self::Mu, Self::Mu) => return,
-            (Self::A, Self::Mu) => g711::alaw_to_ulaw,
-            (Self::Mu, Self::A) => g711::ulaw_to_alaw,
+            (Self::A, Self::Mu) => g711::convert::alaw_to_ulaw,
+            (Self::Mu, Self::A) => g711::convert::ulaw_to_alaw,
         };
         for byte in bytes {
             *byte = table(*byte);
