@@ -2,7 +2,8 @@
 //!
 //! A drop at the lab's socket is the lab's fault and voids a run; a drop at the server's is the
 //! server's loss. So sockets are told apart by their local address: the lab's media addresses
-//! are its own.
+//! are its own. The table of sockets is long, so it is read only when the kernel's count of all
+//! such drops (RcvbufErrors in /proc/net/snmp) has moved.
 
 use std::collections::HashMap;
 use std::fs;
@@ -14,6 +15,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 pub struct Drops {
     ours: Vec<IpAddr>,
     by_inode: HashMap<u64, u64>,
+    /// The kernel's count when the sockets were looked at last.
+    everybody: Option<u64>,
 }
 
 impl Drops {
@@ -23,15 +26,20 @@ impl Drops {
         Self {
             ours: addresses.to_vec(),
             by_inode: HashMap::new(),
+            everybody: None,
         }
     }
 
     /// Looks at the sockets open now. Call it more often than calls end, or before they do.
     ///
     /// # Errors
-    /// When /proc/net/udp cannot be read.
+    /// When /proc/net/snmp or /proc/net/udp cannot be read.
     pub fn look(&mut self) -> io::Result<()> {
-        self.take(&fs::read_to_string("/proc/net/udp")?);
+        let count = receive_buffer_errors(&fs::read_to_string("/proc/net/snmp")?);
+        if count.is_none() || count != self.everybody {
+            self.take(&fs::read_to_string("/proc/net/udp")?);
+            self.everybody = count;
+        }
         Ok(())
     }
 
@@ -49,6 +57,16 @@ impl Drops {
             }
         }
     }
+}
+
+/// RcvbufErrors of the two lines that begin with `Udp:`, names and values.
+fn receive_buffer_errors(snmp: &str) -> Option<u64> {
+    let mut lines = snmp.lines().filter_map(|line| line.strip_prefix("Udp:"));
+    let (names, values) = (lines.next()?, lines.next()?);
+    let column = names
+        .split_ascii_whitespace()
+        .position(|name| name == "RcvbufErrors")?;
+    values.split_ascii_whitespace().nth(column)?.parse().ok()
 }
 
 struct Row {
@@ -85,6 +103,13 @@ mod tests {
         assert_eq!(row.local.port(), 5060);
         assert_eq!((row.inode, row.drops), (4711, 17));
         assert!(parse("  sl  local_address rem_address").is_none());
+    }
+
+    #[test]
+    fn the_kernel_s_count_is_found_by_its_name() {
+        let snmp = "Tcp: a b\nTcp: 1 2\nUdp: InDatagrams RcvbufErrors SndbufErrors\nUdp: 5 77 3\n";
+        assert_eq!(receive_buffer_errors(snmp), Some(77));
+        assert_eq!(receive_buffer_errors("Tcp: a\nTcp: 1\n"), None);
     }
 
     #[test]

@@ -214,9 +214,15 @@ mod tests {
         let m = mark(77, Side::Callee, 123);
         let mut frame = [0u8; 160];
         key.write(m, &mut frame);
-        let converted: Vec<u8> = frame.iter().map(|&b| g711::convert::alaw_to_ulaw(b)).collect();
+        let converted: Vec<u8> = frame
+            .iter()
+            .map(|&b| g711::convert::alaw_to_ulaw(b))
+            .collect();
         assert_eq!(key.read(&converted), Some(m));
-        let converted: Vec<u8> = frame.iter().map(|&b| g711::convert::ulaw_to_alaw(b)).collect();
+        let converted: Vec<u8> = frame
+            .iter()
+            .map(|&b| g711::convert::ulaw_to_alaw(b))
+            .collect();
         assert_eq!(key.read(&converted), Some(m));
     }
 
