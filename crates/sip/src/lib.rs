@@ -29,6 +29,7 @@ mod params;
 mod random;
 mod reason;
 mod refusal;
+mod transaction;
 pub mod uri;
 mod values;
 mod via;
