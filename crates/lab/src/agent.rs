@@ -88,6 +88,7 @@ impl EndpointSpec {
             body: None,
             credentials: None,
             call_id: None,
+            cseq: None,
         }
     }
 }

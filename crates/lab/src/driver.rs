@@ -12,6 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use net::sip::{Limits, ListenSpec, NetEvent, Outgoing, SipSockets};
+use sip::FailedFlow;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
@@ -143,9 +144,13 @@ fn take<A: Agent>(agent: &mut A, now: Instant, event: NetEvent) {
         }
         NetEvent::SendFailed {
             transport, remote, ..
-        } => agent
-            .endpoint()
-            .handle_flow_failed(now, sip_transport(transport), remote),
+        } => {
+            let failed = FailedFlow {
+                transport: sip_transport(transport),
+                remote,
+            };
+            agent.endpoint().handle_flow_failed(now, &failed);
+        }
         // Over UDP there is no connection to lose.
         _ => {}
     }
