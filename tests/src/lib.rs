@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod description;
+pub mod live;
 pub mod message;
 pub mod source;
 pub mod ua;
