@@ -152,9 +152,10 @@ fn packets_pass_while_threads_tick() {
 #[test]
 fn engine_without_sessions_sleeps_until_a_command() {
     let mut bench = Bench::new(config(2));
-    bench.until(|stats| stats.parks == 1);
-    let ticks = bench.engine.stats().ticks;
+    bench.until(|stats| stats.parks >= 1);
+    assert_eq!(bench.engine.stats().ticks, 0);
     for round in 1..=20 {
+        let parks = bench.engine.stats().parks;
         bench
             .engine
             .try_command(start(round, bridge(0, 1)))
@@ -162,12 +163,10 @@ fn engine_without_sessions_sleeps_until_a_command() {
         bench.expect(('+', round));
         bench.engine.try_command(stop(round)).unwrap();
         bench.expect(('-', round));
-        bench.until(|stats| stats.parks > round);
+        // Asleep again, until the next round's command.
+        bench.until(|stats| stats.parks > parks);
     }
-    // A start and a stop each, and perhaps one between: not 200 a second.
-    let stats = bench.engine.stats();
-    assert!(stats.ticks - ticks <= 80, "{} ticks", stats.ticks - ticks);
-    assert_eq!(stats.load.mean, Duration::ZERO);
+    assert_eq!(bench.engine.stats().load.mean, Duration::ZERO);
 }
 
 #[test]
