@@ -91,6 +91,11 @@ impl Pair {
         &mut self.ends[side as usize]
     }
 
+    /// Milliseconds since the beginning.
+    pub(crate) fn ms(&self, at: Instant) -> u64 {
+        u64::try_from((at - self.begin).as_millis()).expect("a short test")
+    }
+
     /// Puts what the ends have to say on the wire and into the inboxes.
     pub(crate) fn pump(&mut self) {
         for side in [Side::A, Side::B] {
@@ -107,7 +112,7 @@ impl Pair {
     fn send(&mut self, side: Side, bytes: &std::sync::Arc<[u8]>) {
         let kind = kind(bytes);
         let before = self.log.iter().filter(|(_, s, k)| *s == side && *k == kind).count();
-        let at = u64::try_from((self.now - self.begin).as_millis()).expect("a short test");
+        let at = self.ms(self.now);
         let copies = match (self.wire)(side, &kind, before) {
             Fate::Lose => 0,
             Fate::Pass => 1,
