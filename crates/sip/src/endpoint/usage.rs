@@ -119,7 +119,9 @@ impl Dialog {
         response: &Incoming,
     ) -> Option<Self> {
         let to = response.to().ok()?;
-        let remote_target = response.contacts().next()?.ok()?.uri.to_owned();
+        // A 2xx must bring a Contact (section 12.1.1); without one its Request-URI served so far.
+        let contact = response.contacts().next().and_then(Result::ok);
+        let remote_target = contact.map_or(sent.request_uri.as_str(), |c| c.uri).to_owned();
         let mut route_set: Vec<String> = response
             .values(Name::RecordRoute)
             .map(str::to_owned)
