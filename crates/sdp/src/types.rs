@@ -50,7 +50,10 @@ impl Direction {
     /// What both allow.
     #[must_use]
     pub const fn intersect(self, other: Self) -> Self {
-        Self::new(self.sends() && other.sends(), self.receives() && other.receives())
+        Self::new(
+            self.sends() && other.sends(),
+            self.receives() && other.receives(),
+        )
     }
 
     /// The attribute's name.
@@ -65,9 +68,14 @@ impl Direction {
     }
 
     pub(crate) fn from_attribute(name: &str) -> Option<Self> {
-        [Self::SendRecv, Self::SendOnly, Self::RecvOnly, Self::Inactive]
-            .into_iter()
-            .find(|direction| direction.as_str() == name)
+        [
+            Self::SendRecv,
+            Self::SendOnly,
+            Self::RecvOnly,
+            Self::Inactive,
+        ]
+        .into_iter()
+        .find(|direction| direction.as_str() == name)
     }
 }
 
