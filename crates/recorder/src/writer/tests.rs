@@ -31,6 +31,7 @@ impl Bench {
         let shared = Shared {
             directory: directory.to_owned(),
             budget: Budget::new(directory.to_owned(), max_bytes, 0),
+            registry: Arc::new(Registry::new()),
             wake: Arc::new(|| {}),
             threads: vec![Load::default()],
             latest: Mutex::new(Latest::default()),
@@ -39,7 +40,6 @@ impl Bench {
             index: 0,
             jobs,
             events: sender,
-            registry: Arc::new(Registry::new()),
             shared: Arc::new(shared),
             flush: Duration::from_millis(500),
         };
