@@ -155,7 +155,7 @@ fn read(path: &Path) -> Result<(Version, Clip), ClipError> {
         .collect::<Result<Vec<_>, _>>()?;
     let mono = all
         .chunks_exact(channels)
-        .map(|frame| mean(frame))
+        .map(mean)
         .collect();
     Ok((
         version,

@@ -43,7 +43,7 @@ impl Storage {
         let existing = absolute
             .ancestors()
             .find(|path| path.exists())
-            .unwrap_or(Path::new("/"));
+            .unwrap_or_else(|| Path::new("/"));
         ensure!(
             existing.is_dir(),
             "{}: {} is no directory",

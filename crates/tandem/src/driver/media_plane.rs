@@ -100,7 +100,7 @@ impl Driver {
     pub(super) fn retry_commands(&mut self) {
         self.state
             .waiting
-            .offer(|command| self.engine.try_command(command));
+            .offer(|command| self.engine.try_command(command).err());
     }
 
     fn translate(&mut self, command: MediaCommand) -> Option<EngineCommand> {

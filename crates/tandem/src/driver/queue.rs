@@ -19,23 +19,20 @@ impl CommandQueue {
                 .0
                 .iter()
                 .rposition(|waiting| waiting.session() == *session);
-            if let Some(last) = last {
-                if matches!(self.0[last], EngineCommand::Update { .. }) {
-                    self.0[last] = command;
-                    return;
-                }
+            if let Some(last) = last
+                && matches!(self.0[last], EngineCommand::Update { .. })
+            {
+                self.0[last] = command;
+                return;
             }
         }
         self.0.push_back(command);
     }
 
-    /// Hands commands over until one is given back.
-    pub(super) fn offer(
-        &mut self,
-        mut take: impl FnMut(EngineCommand) -> Result<(), EngineCommand>,
-    ) {
+    /// Hands commands over until `take` gives one back.
+    pub(super) fn offer(&mut self, mut take: impl FnMut(EngineCommand) -> Option<EngineCommand>) {
         while let Some(command) = self.0.pop_front() {
-            if let Err(command) = take(command) {
+            if let Some(command) = take(command) {
                 self.0.push_front(command);
                 return;
             }
@@ -76,7 +73,7 @@ mod tests {
         let mut taken = Vec::new();
         queue.offer(|command| {
             if taken.len() == room {
-                return Err(command);
+                return Some(command);
             }
             taken.push(match &command {
                 EngineCommand::Update { session, spec, .. } => {
@@ -85,7 +82,7 @@ mod tests {
                 EngineCommand::Stop { session } => format!("{} stop", session.0),
                 other => panic!("{other:?}"),
             });
-            Ok(())
+            None
         });
         taken
     }
