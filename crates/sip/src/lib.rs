@@ -12,7 +12,10 @@
 //! Nothing here reads a clock, a socket, a file, the environment or entropy: time and seeds are arguments.
 #![forbid(unsafe_code)]
 
+mod arena;
 mod check;
+mod digest;
+mod endpoint;
 mod error;
 pub mod framer;
 mod hash;
@@ -29,11 +32,18 @@ mod params;
 mod random;
 mod reason;
 mod refusal;
+mod transaction;
 pub mod uri;
 mod values;
 mod via;
 mod writer;
 
+pub use arena::{ClientTxnId, ServerTxnId, UsageId};
+pub use endpoint::{
+    Body, Config, Counts, Credentials, Endpoint, Event, FailedFlow, Failure, Fields, Flow,
+    HeaderField, Invite, Listener, Request, Resolve, ResolveError, ResolveId, Transmit, Transport,
+    UsageError,
+};
 pub use error::{HeaderError, HeaderErrorKind, ParseError, ParseErrorKind, Refusal};
 pub use framer::StreamFramer;
 pub use hash::SeededState;

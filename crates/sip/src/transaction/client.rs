@@ -47,7 +47,9 @@ impl ClientInvite {
                 Effect::tell(Tell::Response)
             }
             (S::Calling { .. } | S::Proceeding, 200..=299) => {
-                self.state = S::Accepted { m: now + self.timing.give_up() };
+                self.state = S::Accepted {
+                    m: now + self.timing.give_up(),
+                };
                 Effect::tell(Tell::Response)
             }
             (S::Calling { .. } | S::Proceeding, _) => {
@@ -55,7 +57,10 @@ impl ClientInvite {
                     Duration::ZERO => S::Terminated,
                     d => S::Completed { d: now + d },
                 };
-                Effect { send: Some(Send::Ack), tell: Some(Tell::Response) }
+                Effect {
+                    send: Some(Send::Ack),
+                    tell: Some(Tell::Response),
+                }
             }
             (S::Accepted { .. }, 200..=299) => Effect::tell(Tell::Response),
             (S::Completed { .. }, 300..) => Effect::send(Send::Ack),
@@ -133,8 +138,10 @@ pub(crate) enum OtherState {
 
 impl ClientOther {
     pub(crate) fn start(now: Instant, timing: Timing) -> Self {
-        let state =
-            OtherState::Trying { e: Repeat::first(now, &timing), f: now + timing.give_up() };
+        let state = OtherState::Trying {
+            e: Repeat::first(now, &timing),
+            f: now + timing.give_up(),
+        };
         Self { state, timing }
     }
 
@@ -143,7 +150,10 @@ impl ClientOther {
         match (self.state, code) {
             (S::Trying { e, f } | S::Proceeding { e, f }, 100..=199) => {
                 let t2 = self.timing.t2;
-                let e = e.map(|e| Repeat { at: e.at, interval: t2 });
+                let e = e.map(|e| Repeat {
+                    at: e.at,
+                    interval: t2,
+                });
                 self.state = S::Proceeding { e, f };
                 Effect::tell(Tell::Response)
             }

@@ -14,13 +14,11 @@
 
 mod client;
 mod server;
-#[cfg(test)]
-mod table;
 
 use std::time::{Duration, Instant};
 
 pub(crate) use client::{ClientInvite, ClientOther};
-pub(crate) use server::{ServerInvite, ServerOther};
+pub(crate) use server::{InviteState as ServerInviteState, ServerInvite, ServerOther};
 
 /// The base intervals (RFC 3261 section 17.1.1.1 and table 4).
 #[derive(Copy, Clone, Debug)]
@@ -43,7 +41,11 @@ impl Timing {
 
     /// The interval of a wait state: nothing where the transport is reliable.
     fn wait(&self, interval: Duration) -> Duration {
-        if self.reliable { Duration::ZERO } else { interval }
+        if self.reliable {
+            Duration::ZERO
+        } else {
+            interval
+        }
     }
 
     /// The first moment to repeat at, where repeating is ours to do.
@@ -80,33 +82,48 @@ pub(crate) enum Tell {
 }
 
 impl Effect {
-    pub(crate) const NOTHING: Self = Self { send: None, tell: None };
+    pub(crate) const NOTHING: Self = Self {
+        send: None,
+        tell: None,
+    };
 
     fn send(send: Send) -> Self {
-        Self { send: Some(send), tell: None }
+        Self {
+            send: Some(send),
+            tell: None,
+        }
     }
 
     fn tell(tell: Tell) -> Self {
-        Self { send: None, tell: Some(tell) }
+        Self {
+            send: None,
+            tell: Some(tell),
+        }
     }
 }
 
 /// A repeat timer: doubles its interval each time it fires.
 #[derive(Copy, Clone, Debug)]
-struct Repeat {
+pub(crate) struct Repeat {
     at: Instant,
     interval: Duration,
 }
 
 impl Repeat {
     fn first(now: Instant, timing: &Timing) -> Option<Self> {
-        timing.repeat(now).map(|at| Self { at, interval: timing.t1 })
+        timing.repeat(now).map(|at| Self {
+            at,
+            interval: timing.t1,
+        })
     }
 
     /// The repeat after this one; `cap` is T2 where the timer has one.
     fn next(self, now: Instant, cap: Option<Duration>) -> Self {
         let doubled = self.interval * 2;
         let interval = cap.map_or(doubled, |cap| doubled.min(cap));
-        Self { at: now + interval, interval }
+        Self {
+            at: now + interval,
+            interval,
+        }
     }
 }

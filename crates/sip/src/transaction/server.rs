@@ -29,7 +29,10 @@ pub(crate) enum InviteState {
 
 impl ServerInvite {
     pub(crate) fn start(timing: Timing) -> Self {
-        Self { state: InviteState::Proceeding, timing }
+        Self {
+            state: InviteState::Proceeding,
+            timing,
+        }
     }
 
     /// The INVITE came once more.
@@ -44,9 +47,11 @@ impl ServerInvite {
     pub(crate) fn respond(&mut self, now: Instant, code: u16) -> bool {
         use InviteState as S;
         match (self.state, code) {
-            (S::Proceeding, 100..=199) => {}
+            (S::Proceeding, 100..=199) | (S::Accepted { .. }, 200..=299) => {}
             (S::Proceeding, 200..=299) => {
-                self.state = S::Accepted { l: now + self.timing.give_up() };
+                self.state = S::Accepted {
+                    l: now + self.timing.give_up(),
+                };
             }
             (S::Proceeding, _) => {
                 self.state = S::Completed {
@@ -54,7 +59,6 @@ impl ServerInvite {
                     h: now + self.timing.give_up(),
                 };
             }
-            (S::Accepted { .. }, 200..=299) => {}
             _ => return false,
         }
         true
@@ -131,7 +135,10 @@ pub(crate) enum OtherState {
 
 impl ServerOther {
     pub(crate) fn start(timing: Timing) -> Self {
-        Self { state: OtherState::Trying, timing }
+        Self {
+            state: OtherState::Trying,
+            timing,
+        }
     }
 
     /// The request came once more.
@@ -160,10 +167,10 @@ impl ServerOther {
     }
 
     pub(crate) fn handle_timeout(&mut self, now: Instant) {
-        if let OtherState::Completed { j } = self.state {
-            if j <= now {
-                self.state = OtherState::Terminated;
-            }
+        if let OtherState::Completed { j } = self.state
+            && j <= now
+        {
+            self.state = OtherState::Terminated;
         }
     }
 

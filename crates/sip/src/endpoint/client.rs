@@ -1,0 +1,408 @@
+//! Client transactions as the endpoint holds them: octets, hop, timers, and who hears of them.
+
+use core::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::api::{Credentials, Event, Failure, Request, Resolve, ResolveId, Transport, UsageError};
+use super::outgoing::{Hop, Outgoing, SentBy, Target};
+use super::{Endpoint, Owner};
+use crate::arena::{ClientTxnId, UsageId};
+use crate::transaction::{ClientInvite, ClientOther, Effect, Send, Tell};
+use crate::{Incoming, Name, digest};
+
+/// One client transaction.
+#[derive(Debug)]
+pub(crate) struct ClientTxn {
+    pub(crate) machine: Machine,
+    pub(crate) out: Box<Outgoing>,
+    pub(crate) purpose: Purpose,
+    pub(crate) usage: Option<UsageId>,
+    pub(crate) hop: Option<Hop>,
+    bytes: Arc<[u8]>,
+    via: Option<SentBy>,
+    credentials: Option<Credentials>,
+    /// ACKs of 2xx that the leg does not keep (forks, crossings), by the peer's tag.
+    pub(crate) acks: Vec<(Box<str>, Arc<[u8]>, Hop)>,
+    armed: Option<Instant>,
+}
+
+/// The machine of a transaction.
+#[derive(Debug)]
+pub(crate) enum Machine {
+    /// The address of its host is being looked up.
+    Resolving,
+    Invite(ClientInvite),
+    Other(ClientOther),
+}
+
+/// What a request is for, and so who hears of its outcome.
+#[derive(Copy, Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Purpose {
+    Invite,
+    /// How many times it has been tried.
+    Reinvite {
+        tries: u8,
+    },
+    Bye,
+    /// An ACK whose host has to be looked up; there is no transaction after that.
+    Ack,
+    /// Nobody: CANCEL, and BYE of a forked leg.
+    Silent,
+    /// The endpoint's user.
+    User,
+}
+
+impl Endpoint {
+    /// Sends a request outside any dialog.
+    ///
+    /// # Errors
+    /// [`UsageError::Unroutable`], [`UsageError::Full`].
+    pub fn request(&mut self, now: Instant, request: Request) -> Result<ClientTxnId, UsageError> {
+        let tag = self.rng.token(10);
+        let call_id = request.call_id.unwrap_or_else(|| self.rng.token(22));
+        let out = Outgoing {
+            method: request.method,
+            request_uri: request.request_uri,
+            routes: request.route,
+            from: format!("{};tag={tag}", request.from),
+            to: request.to,
+            call_id,
+            cseq: request.cseq.unwrap_or(1),
+            branch: self.branch(),
+            contact: None,
+            fields: request.fields,
+            body: request.body,
+        };
+        self.send(
+            now,
+            out,
+            Purpose::User,
+            None,
+            request.next_hop,
+            request.credentials,
+        )
+    }
+
+    /// Starts a client transaction: at once where an address is known, after a look-up where not.
+    pub(crate) fn send(
+        &mut self,
+        now: Instant,
+        out: Outgoing,
+        purpose: Purpose,
+        usage: Option<UsageId>,
+        next_hop: Option<(Transport, SocketAddr)>,
+        credentials: Option<Credentials>,
+    ) -> Result<ClientTxnId, UsageError> {
+        if self.clients.len() >= self.config.max_transactions {
+            return Err(UsageError::Full);
+        }
+        let target = match next_hop {
+            Some((transport, remote)) => Target::Address(transport, remote),
+            None => out.target().ok_or(UsageError::Unroutable)?,
+        };
+        if let Target::Address(transport, remote) = &target {
+            self.listener(*transport, *remote, None)
+                .ok_or(UsageError::Unroutable)?;
+        }
+        let id = self.clients.insert(ClientTxn {
+            machine: Machine::Resolving,
+            out: Box::new(out),
+            purpose,
+            usage,
+            hop: None,
+            bytes: Arc::from([]),
+            via: None,
+            credentials,
+            acks: Vec::new(),
+            armed: None,
+        });
+        match target {
+            Target::Address(transport, remote) => self.launch(now, id, transport, remote),
+            Target::Name {
+                host,
+                port,
+                transport,
+            } => {
+                self.resolves.push_back(Resolve {
+                    id: ResolveId(id),
+                    host,
+                    port,
+                    transport,
+                });
+            }
+        }
+        Ok(id)
+    }
+
+    pub(crate) fn client_resolved(
+        &mut self,
+        now: Instant,
+        id: ClientTxnId,
+        found: Option<(Transport, SocketAddr)>,
+    ) {
+        if !self
+            .clients
+            .get(id)
+            .is_some_and(|txn| matches!(txn.machine, Machine::Resolving))
+        {
+            return;
+        }
+        match found.filter(|(transport, at)| self.listener(*transport, *at, None).is_some()) {
+            Some((transport, remote)) => self.launch(now, id, transport, remote),
+            None => self.client_failed(id, Failure::Unresolved),
+        }
+    }
+
+    /// Prints a request for its hop and puts it on the wire.
+    fn launch(&mut self, now: Instant, id: ClientTxnId, transport: Transport, remote: SocketAddr) {
+        let dialog_via = self
+            .clients
+            .get(id)
+            .and_then(|txn| self.usages.get(txn.usage?))
+            .and_then(|usage| usage.dialog.via);
+        let used = dialog_via.and_then(|via| via.local);
+        let Some(listener) = self.listener(transport, remote, used) else {
+            return;
+        };
+        let (local, via) = (listener.local, SentBy::of(listener));
+        let connection = dialog_via
+            .filter(|via| via.transport == transport && via.remote == remote)
+            .and_then(|via| via.connection);
+        let timing = self.timing(transport);
+        let Some(txn) = self.clients.get_mut(id) else {
+            return;
+        };
+        let hop = Hop {
+            transport,
+            local: Some(local),
+            remote,
+            connection,
+        };
+        txn.bytes = txn.out.print(&via, &self.config.user_agent);
+        txn.hop = Some(hop);
+        txn.via = Some(via);
+        self.transmits.push_back(hop.transmit(txn.bytes.clone()));
+        if txn.purpose == Purpose::Ack {
+            let kept = (txn.out.cseq, hop, txn.bytes.clone());
+            if let Some(usage) = txn.usage.and_then(|usage| self.usages.get_mut(usage)) {
+                usage.last_ack = Some(kept);
+            }
+            self.clients.remove(id);
+            return;
+        }
+        txn.machine = match txn.out.method.as_str() {
+            "INVITE" => Machine::Invite(ClientInvite::start(now, timing)),
+            _ => Machine::Other(ClientOther::start(now, timing)),
+        };
+        let key = client_key(&txn.out.branch, &txn.out.method);
+        self.client_keys.insert(key, id);
+        if let Some(usage) = txn.usage.and_then(|usage| self.usages.get_mut(usage)) {
+            usage.dialog.via.get_or_insert(hop);
+        }
+        self.settle_client(id);
+    }
+
+    /// A response: finds its transaction, or is dropped (RFC 6026 section 8.9).
+    pub(crate) fn on_response(&mut self, now: Instant, message: &Incoming) {
+        let (Ok(via), Ok(cseq)) = (message.top_via(), message.cseq()) else {
+            return;
+        };
+        let (Some(branch), Some(code)) = (via.branch(), message.status()) else {
+            return;
+        };
+        let key = client_key(branch, cseq.method.as_str());
+        let Some(&id) = self.client_keys.get(&key) else {
+            return;
+        };
+        let Some(txn) = self.clients.get_mut(id) else {
+            return;
+        };
+        let effect = match &mut txn.machine {
+            Machine::Invite(machine) => machine.handle_response(now, code),
+            Machine::Other(machine) => machine.handle_response(now, code),
+            Machine::Resolving => return,
+        };
+        if effect.send == Some(Send::Ack)
+            && let (Some(hop), Some(via)) = (txn.hop, &txn.via)
+        {
+            let to = message.header(Name::To).unwrap_or_default();
+            self.transmits
+                .push_back(hop.transmit(txn.out.print_ack(via, to)));
+        }
+        if effect.tell == Some(Tell::Response) && !self.met_challenge(now, id, code, message) {
+            self.tell_response(now, id, code, message);
+        }
+        self.settle_client(id);
+    }
+
+    pub(crate) fn client_timeout(&mut self, now: Instant, id: ClientTxnId) {
+        let Some(txn) = self.clients.get_mut(id) else {
+            return;
+        };
+        txn.armed = None;
+        let effect = match &mut txn.machine {
+            Machine::Invite(machine) => machine.handle_timeout(now),
+            Machine::Other(machine) => machine.handle_timeout(now),
+            Machine::Resolving => Effect::NOTHING,
+        };
+        if let (Some(Send::Again), Some(hop)) = (effect.send, txn.hop) {
+            self.transmits.push_back(hop.transmit(txn.bytes.clone()));
+        }
+        if effect.tell == Some(Tell::Timeout) {
+            self.client_failed(id, Failure::Timeout);
+        }
+        self.settle_client(id);
+    }
+
+    pub(crate) fn client_transport_error(&mut self, id: ClientTxnId) {
+        let Some(txn) = self.clients.get_mut(id) else {
+            return;
+        };
+        let effect = match &mut txn.machine {
+            Machine::Invite(machine) => machine.handle_transport_error(),
+            Machine::Other(machine) => machine.handle_transport_error(),
+            Machine::Resolving => return,
+        };
+        if effect.tell == Some(Tell::Transport) {
+            self.client_failed(id, Failure::Transport);
+        }
+        self.settle_client(id);
+    }
+
+    /// Ends a transaction from our side, telling nobody.
+    pub(crate) fn drop_client(&mut self, id: ClientTxnId) {
+        if let Some(mut txn) = self.clients.remove(id) {
+            self.deadlines.set(Owner::Client(id), &mut txn.armed, None);
+            self.client_keys
+                .remove(&client_key(&txn.out.branch, &txn.out.method));
+        }
+    }
+
+    /// No response will come: tells whom it concerns.
+    fn client_failed(&mut self, id: ClientTxnId, failure: Failure) {
+        let Some(txn) = self.clients.get(id) else {
+            return;
+        };
+        let (purpose, usage) = (txn.purpose, txn.usage);
+        match (purpose, usage) {
+            (Purpose::Invite, Some(usage)) => self.invite_failed(usage, failure, None),
+            (Purpose::Reinvite { .. }, Some(usage)) => self.reinvite_failed(usage, failure, None),
+            (Purpose::Bye, Some(usage)) => self.end_usage(usage),
+            (Purpose::User, usage) => {
+                self.events.push_back(Event::Response {
+                    txn: id,
+                    usage,
+                    outcome: Err(failure),
+                });
+            }
+            _ => {}
+        }
+        self.drop_client(id);
+    }
+
+    fn tell_response(&mut self, now: Instant, id: ClientTxnId, code: u16, message: &Incoming) {
+        let Some(txn) = self.clients.get(id) else {
+            return;
+        };
+        match (txn.purpose, txn.usage) {
+            (Purpose::Invite, usage) => self.invite_response(now, id, usage, code, message),
+            (Purpose::Reinvite { tries }, Some(usage)) => {
+                self.reinvite_response(now, usage, id, tries, code, message);
+            }
+            (Purpose::Bye, Some(usage)) if code >= 200 => self.end_usage(usage),
+            (Purpose::User, usage) if code > 100 => {
+                if (200..300).contains(&code)
+                    && txn.out.method == "UPDATE"
+                    && let Some(usage) = usage.and_then(|usage| self.usages.get_mut(usage))
+                {
+                    usage.dialog.refresh(message);
+                }
+                let outcome = Ok(Box::new(message.clone()));
+                self.events.push_back(Event::Response {
+                    txn: id,
+                    usage,
+                    outcome,
+                });
+            }
+            _ => {}
+        }
+    }
+
+    /// Answers a challenge once (section 22.2): the same request under a new branch and CSeq
+    /// takes the place of the refused one.
+    fn met_challenge(
+        &mut self,
+        now: Instant,
+        id: ClientTxnId,
+        code: u16,
+        message: &Incoming,
+    ) -> bool {
+        if !matches!(code, 401 | 407) {
+            return false;
+        }
+        let branch = self.branch();
+        let Some(txn) = self.clients.get_mut(id) else {
+            return false;
+        };
+        let (Some(credentials), Some(hop)) = (txn.credentials.take(), txn.hop) else {
+            return false;
+        };
+        let out = &txn.out;
+        let Some((name, value)) = digest::answer(
+            message,
+            &credentials,
+            &out.method,
+            &out.request_uri,
+            &mut self.rng,
+        ) else {
+            return false;
+        };
+        let mut again = (*txn.out).clone();
+        let (purpose, usage) = (txn.purpose, txn.usage);
+        again.branch = branch;
+        again.cseq += 1;
+        again.fields.push(super::HeaderField::Known(name, value));
+        if let Some(usage) = usage.and_then(|usage| self.usages.get_mut(usage)) {
+            usage.dialog.local_cseq = usage.dialog.local_cseq.max(again.cseq);
+        }
+        let next_hop = Some((hop.transport, hop.remote));
+        let Ok(next) = self.send(now, again, purpose, usage, next_hop, None) else {
+            return false;
+        };
+        if let Some(txn) = self.clients.get_mut(id) {
+            txn.purpose = Purpose::Silent;
+        }
+        if let Some(usage) = usage.and_then(|usage| self.usages.get_mut(usage))
+            && usage.open_out == Some(id)
+        {
+            usage.open_out = Some(next);
+        }
+        true
+    }
+
+    /// Arms the transaction's next deadline, or removes it when it is over.
+    pub(crate) fn settle_client(&mut self, id: ClientTxnId) {
+        let Some(txn) = self.clients.get_mut(id) else {
+            return;
+        };
+        let (over, next) = match &txn.machine {
+            Machine::Invite(machine) => (machine.is_terminated(), machine.poll_timeout()),
+            Machine::Other(machine) => (machine.is_terminated(), machine.poll_timeout()),
+            Machine::Resolving => (false, None),
+        };
+        if over {
+            self.drop_client(id);
+        } else {
+            self.deadlines.set(Owner::Client(id), &mut txn.armed, next);
+        }
+    }
+
+    pub(crate) fn branch(&mut self) -> String {
+        format!("{}{}", crate::Via::MAGIC_COOKIE, self.rng.token(16))
+    }
+}
+
+fn client_key(branch: &str, method: &str) -> Box<str> {
+    format!("{branch}|{method}").into()
+}

@@ -1,0 +1,264 @@
+//! Requests as they come in: repeats and ACKs to their transactions, CANCEL to its INVITE, the
+//! rest to a dialog or to the user (RFC 3261 sections 8.2, 9.2, 12.2.2 and 17.2.3).
+
+use std::time::Instant;
+
+use super::api::{Event, Flow, HeaderField};
+use super::server::Says;
+use super::usage::{Dialog, Phase, Usage};
+use super::{Endpoint, Hop};
+use crate::arena::{ServerTxnId, UsageId};
+use crate::{Incoming, Method, Name};
+
+impl Endpoint {
+    pub(crate) fn on_request(&mut self, now: Instant, flow: Flow, message: Incoming) {
+        let Some(method) = message.method() else {
+            return;
+        };
+        let Some(key) = server_key(&message, method) else {
+            return;
+        };
+        let known = self.server_keys.get(&key).copied();
+        match (method, known) {
+            (Method::Ack, Some(id)) if self.ack_server(now, id) => {}
+            (Method::Ack, _) => self.on_ack(now, message),
+            (_, Some(id)) => self.repeat_server(id),
+            (_, None) if self.servers.len() >= self.config.max_transactions => {
+                self.refuse_octets(flow, message.as_bytes(), 503);
+            }
+            (Method::Cancel, None) => self.on_cancel(now, flow, key, message),
+            (_, None) => self.on_new_request(now, flow, key, message),
+        }
+    }
+
+    fn on_new_request(&mut self, now: Instant, flow: Flow, key: Box<str>, message: Incoming) {
+        let to_tag = message.to().ok().and_then(|to| to.tag().map(str::to_owned));
+        let outside = to_tag.is_none();
+        let merge_key = if outside { merge_key(&message) } else { None };
+        let merged = merge_key
+            .as_ref()
+            .is_some_and(|key| self.merge_keys.contains_key(key));
+        let id = self.open_server(flow, &message, key, merge_key.filter(|_| !merged));
+        if merged {
+            // The same request by another path (section 8.2.2.2).
+            self.refuse(now, id, 482, Vec::new());
+            return;
+        }
+        let unsupported: Vec<&str> = message
+            .values(Name::Require)
+            .filter(|tag| !tag.is_empty() && !self.supports(tag))
+            .collect();
+        if !unsupported.is_empty() {
+            let fields = vec![HeaderField::Known(
+                Name::Unsupported,
+                unsupported.join(", "),
+            )];
+            self.refuse(now, id, 420, fields);
+            return;
+        }
+        if outside {
+            match message.method() {
+                Some(Method::Invite) => self.on_invite(now, flow, id, message),
+                Some(Method::Bye) => self.refuse(now, id, 481, Vec::new()),
+                _ => self.pass_request(id, None, message, flow),
+            }
+            return;
+        }
+        match self.usage_of(&message) {
+            Some(usage) => self.in_dialog(now, usage, id, message, flow),
+            None => self.refuse(now, id, 481, Vec::new()),
+        }
+    }
+
+    /// The leg that a request with a To tag belongs to: ours by that tag, checked by Call-ID and
+    /// the peer's tag.
+    pub(crate) fn usage_of(&self, message: &Incoming) -> Option<UsageId> {
+        let to = message.to().ok()?;
+        let from = message.from().ok()?;
+        let id = *self.tags.get(to.tag()?)?;
+        let usage = self.usages.get(id)?;
+        let same = message.call_id().ok()? == usage.dialog.call_id
+            && (usage.is_remote_tag(from.tag()) || usage.dialog.remote_tag.is_none());
+        same.then_some(id)
+    }
+
+    pub(crate) fn pass_request(
+        &mut self,
+        txn: ServerTxnId,
+        usage: Option<UsageId>,
+        message: Incoming,
+        flow: Flow,
+    ) {
+        if let Some(server) = self.servers.get_mut(txn) {
+            server.usage = usage;
+        }
+        self.events.push_back(Event::Request {
+            txn,
+            usage,
+            message: Box::new(message),
+            flow,
+        });
+    }
+
+    fn supports(&self, tag: &str) -> bool {
+        self.config
+            .supported
+            .iter()
+            .any(|own| own.eq_ignore_ascii_case(tag))
+    }
+
+    fn on_invite(&mut self, now: Instant, flow: Flow, txn: ServerTxnId, message: Incoming) {
+        let contact = message
+            .contacts()
+            .next()
+            .and_then(Result::ok)
+            .map(|c| c.uri.to_owned());
+        // Without a Contact there is nowhere to send a BYE (section 8.1.1.8).
+        let Some(remote_target) = contact else {
+            self.refuse(now, txn, 400, Vec::new());
+            return;
+        };
+        if self.usages.len() >= self.config.max_usages {
+            self.refuse(now, txn, 503, vec![super::server::retry_after(5)]);
+            return;
+        }
+        let Some(server) = self.servers.get(txn) else {
+            return;
+        };
+        let local_tag = server.local_tag.clone();
+        let (to, from) = (message.header(Name::To), message.header(Name::From));
+        let dialog = Dialog {
+            call_id: message.call_id().unwrap_or_default().to_owned(),
+            local: format!("{};tag={local_tag}", to.unwrap_or_default()),
+            remote: from.unwrap_or_default().to_owned(),
+            remote_tag: message
+                .from()
+                .ok()
+                .and_then(|from| from.tag().map(Into::into)),
+            remote_target,
+            route_set: message
+                .values(Name::RecordRoute)
+                .map(str::to_owned)
+                .collect(),
+            local_cseq: 0,
+            remote_cseq: message.cseq().ok().map(|cseq| cseq.number),
+            via: Some(Hop {
+                transport: flow.transport,
+                local: Some(flow.local),
+                remote: flow.remote,
+                connection: (flow.connection != 0).then_some(flow.connection),
+            }),
+            local_tag: local_tag.clone(),
+        };
+        let contact = message
+            .request_uri()
+            .and_then(|uri| crate::Uri::parse(uri).ok()?.user().map(str::to_owned))
+            .unwrap_or_default();
+        let usage = self.usages.insert(Usage {
+            phase: Phase::Incoming,
+            dialog,
+            is_uac: false,
+            contact,
+            credentials: None,
+            open_in: Some(txn),
+            open_out: None,
+            unacked: None,
+            bye_after_ack: None,
+            ack_owed: None,
+            last_ack: None,
+            retry: None,
+            armed: None,
+        });
+        self.tags.insert(local_tag, usage);
+        if let Some(server) = self.servers.get_mut(txn) {
+            server.usage = Some(usage);
+        }
+        let _ = self.send_response(now, txn, 100, Says::default());
+        self.events.push_back(Event::Invite {
+            usage,
+            message: Box::new(message),
+            flow,
+        });
+    }
+
+    /// CANCEL is answered at once; it ends an INVITE that has no final response (section 9.2).
+    fn on_cancel(&mut self, now: Instant, flow: Flow, key: Box<str>, message: Incoming) {
+        let invite = server_key(&message, Method::Invite)
+            .and_then(|key| self.server_keys.get(&key).copied());
+        let id = self.open_server(flow, &message, key, None);
+        let Some(invite) = invite else {
+            self.refuse(now, id, 481, Vec::new());
+            return;
+        };
+        if let (Some(cancel), Some(server)) = (self.servers.get(id), self.servers.get(invite)) {
+            // The To tag of both answers should be the same.
+            let tag = server.local_tag.clone();
+            debug_assert!(cancel.request.is_some(), "it was opened just now");
+            if let Some(cancel) = self.servers.get_mut(id) {
+                cancel.local_tag = tag;
+            }
+        }
+        let _ = self.send_response(now, id, 200, Says::default());
+        if !self.is_open_invite(invite) {
+            return;
+        }
+        let usage = self.servers.get(invite).and_then(|server| server.usage);
+        let _ = self.send_response(now, invite, 487, Says::default());
+        let Some(usage) = usage else { return };
+        match self.usages.get_mut(usage) {
+            Some(leg) if matches!(leg.phase, Phase::Incoming) => {
+                self.remove_usage(usage);
+                self.events.push_back(Event::Cancelled {
+                    usage,
+                    message: Box::new(message),
+                });
+            }
+            // A re-INVITE was cancelled: the session stays as it is.
+            Some(leg) => leg.open_in = None,
+            None => {}
+        }
+    }
+}
+
+/// What tells transactions apart (section 17.2.3): branch and sent-by, or where the branch is of
+/// RFC 2543, what that one compared. ACK finds its INVITE.
+fn server_key(message: &Incoming, method: Method<'_>) -> Option<Box<str>> {
+    let via = message.top_via().ok()?;
+    let method = if method == Method::Ack {
+        Method::Invite
+    } else {
+        method
+    };
+    let key = match via.magic_branch() {
+        Some(branch) => {
+            format!(
+                "{branch}|{}:{}|{}",
+                via.host,
+                via.port_or_default(),
+                method.as_str()
+            )
+        }
+        None => {
+            let from = message.from().ok()?;
+            format!(
+                "2543|{}|{}|{}|{}|{}|{}",
+                message.request_uri()?,
+                from.tag().unwrap_or_default(),
+                message.call_id().ok()?,
+                message.cseq().ok()?.number,
+                message.values(Name::Via).next()?,
+                method.as_str(),
+            )
+        }
+    };
+    Some(key.into())
+}
+
+/// What the same request has in common on every path (section 8.2.2.2).
+fn merge_key(message: &Incoming) -> Option<Box<str>> {
+    let from = message.from().ok()?;
+    let cseq = message.cseq().ok()?;
+    let tag = from.tag().unwrap_or_default();
+    let call_id = message.call_id().ok()?;
+    Some(format!("{tag}|{call_id}|{}|{}", cseq.number, cseq.method.as_str()).into())
+}

@@ -1,0 +1,296 @@
+//! Server transactions as the endpoint holds them, and the responses that go through them
+//! (RFC 3261 sections 8.2.6, 17.2 and 18.2.2).
+
+use core::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::api::{Body, Fields, Flow, HeaderField, Transport, UsageError};
+use super::outgoing::{Hop, SentBy, finish};
+use super::{Endpoint, Owner};
+use crate::arena::{ServerTxnId, UsageId};
+use crate::transaction::{Effect, Send, ServerInvite, ServerOther};
+use crate::{Incoming, Method, Name, Writer};
+
+/// One server transaction.
+#[derive(Debug)]
+pub(crate) struct ServerTxn {
+    pub(crate) machine: Machine,
+    /// Dropped once the final response is out.
+    pub(crate) request: Option<Box<Incoming>>,
+    pub(crate) usage: Option<UsageId>,
+    pub(crate) flow: Flow,
+    /// Where responses go.
+    pub(crate) hop: Hop,
+    /// To's tag in our responses, where the request has none.
+    pub(crate) local_tag: Box<str>,
+    last: Option<Arc<[u8]>>,
+    key: Box<str>,
+    merge_key: Option<Box<str>>,
+    armed: Option<Instant>,
+}
+
+/// The machine of a transaction.
+#[derive(Debug)]
+pub(crate) enum Machine {
+    Invite(ServerInvite),
+    Other(ServerOther),
+}
+
+/// What a response says besides its status.
+#[derive(Debug, Default)]
+pub(crate) struct Says<'a> {
+    pub(crate) reason: Option<&'a str>,
+    pub(crate) fields: Fields,
+    pub(crate) body: Option<Body>,
+    /// User part of our Contact, in responses that make or refresh a dialog.
+    pub(crate) contact: Option<&'a str>,
+}
+
+impl Endpoint {
+    /// Responds to [`super::Event::Request`].
+    ///
+    /// # Errors
+    /// [`UsageError::Gone`] where the transaction has ended, [`UsageError::State`] where it has its
+    /// final response.
+    pub fn respond(
+        &mut self,
+        now: Instant,
+        txn: ServerTxnId,
+        code: u16,
+        reason: Option<&str>,
+        fields: Fields,
+        body: Option<Body>,
+    ) -> Result<(), UsageError> {
+        let server = self.servers.get(txn).ok_or(UsageError::Gone)?;
+        let usage = server.usage.and_then(|usage| self.usages.get(usage));
+        let contact = usage
+            .filter(|_| (200..300).contains(&code))
+            .map(|u| u.contact.clone());
+        let says = Says {
+            reason,
+            fields,
+            body,
+            contact: contact.as_deref(),
+        };
+        self.send_response(now, txn, code, says).map(drop)
+    }
+
+    /// Makes the transaction of a request. `merge_key` is for requests outside dialogs.
+    pub(crate) fn open_server(
+        &mut self,
+        flow: Flow,
+        message: &Incoming,
+        key: Box<str>,
+        merge_key: Option<Box<str>>,
+    ) -> ServerTxnId {
+        let timing = self.timing(flow.transport);
+        let machine = if message.method() == Some(Method::Invite) {
+            Machine::Invite(ServerInvite::start(timing))
+        } else {
+            Machine::Other(ServerOther::start(timing))
+        };
+        let local_tag = self.rng.token(10).into();
+        let id = self.servers.insert(ServerTxn {
+            machine,
+            request: Some(Box::new(message.clone())),
+            usage: None,
+            flow,
+            hop: reply_hop(&flow, message),
+            local_tag,
+            last: None,
+            key: key.clone(),
+            merge_key: merge_key.clone(),
+            armed: None,
+        });
+        self.server_keys.insert(key, id);
+        if let Some(merge_key) = merge_key {
+            self.merge_keys.insert(merge_key, id);
+        }
+        id
+    }
+
+    /// Prints and sends a response; returns its octets and hop.
+    pub(crate) fn send_response(
+        &mut self,
+        now: Instant,
+        id: ServerTxnId,
+        code: u16,
+        says: Says<'_>,
+    ) -> Result<(Hop, Arc<[u8]>), UsageError> {
+        let server = self.servers.get(id).ok_or(UsageError::Gone)?;
+        let request = server.request.as_ref().ok_or(UsageError::State)?;
+        let bytes = self.print_response(server, request, code, &says);
+        let server = self.servers.get_mut(id).ok_or(UsageError::Gone)?;
+        let taken = match &mut server.machine {
+            Machine::Invite(machine) => machine.respond(now, code),
+            Machine::Other(machine) => machine.respond(now, code),
+        };
+        if !taken {
+            return Err(UsageError::State);
+        }
+        let hop = server.hop;
+        server.last = Some(bytes.clone());
+        if code >= 200 {
+            server.request = None;
+        }
+        self.transmits.push_back(hop.transmit(bytes.clone()));
+        self.settle_server(id);
+        Ok((hop, bytes))
+    }
+
+    /// A refusal that the endpoint makes by itself.
+    pub(crate) fn refuse(&mut self, now: Instant, id: ServerTxnId, code: u16, fields: Fields) {
+        let says = Says {
+            fields,
+            ..Says::default()
+        };
+        // The transaction was made a moment ago and has no response yet.
+        let _ = self.send_response(now, id, code, says);
+    }
+
+    /// The request of a transaction came once more.
+    pub(crate) fn repeat_server(&mut self, id: ServerTxnId) {
+        let Some(server) = self.servers.get(id) else {
+            return;
+        };
+        let effect = match &server.machine {
+            Machine::Invite(machine) => machine.handle_repeat(),
+            Machine::Other(machine) => machine.handle_repeat(),
+        };
+        if let (Some(Send::Again), Some(last)) = (effect.send, &server.last) {
+            self.transmits.push_back(server.hop.transmit(last.clone()));
+        }
+    }
+
+    /// The ACK of a refusal; false where the transaction is not of that kind.
+    pub(crate) fn ack_server(&mut self, now: Instant, id: ServerTxnId) -> bool {
+        use crate::transaction::ServerInviteState as S;
+        let Some(server) = self.servers.get_mut(id) else {
+            return false;
+        };
+        let Machine::Invite(machine) = &mut server.machine else {
+            return false;
+        };
+        if !matches!(machine.state, S::Completed { .. } | S::Confirmed { .. }) {
+            return false;
+        }
+        machine.handle_ack(now);
+        self.settle_server(id);
+        true
+    }
+
+    pub(crate) fn server_timeout(&mut self, now: Instant, id: ServerTxnId) {
+        let Some(server) = self.servers.get_mut(id) else {
+            return;
+        };
+        server.armed = None;
+        let effect = match &mut server.machine {
+            Machine::Invite(machine) => machine.handle_timeout(now),
+            Machine::Other(machine) => {
+                machine.handle_timeout(now);
+                Effect::NOTHING
+            }
+        };
+        if let (Some(Send::Again), Some(last)) = (effect.send, &server.last) {
+            self.transmits.push_back(server.hop.transmit(last.clone()));
+        }
+        self.settle_server(id);
+    }
+
+    /// Whether the INVITE of a transaction still waits for its final response.
+    pub(crate) fn is_open_invite(&self, id: ServerTxnId) -> bool {
+        self.servers
+            .get(id)
+            .is_some_and(|server| match &server.machine {
+                Machine::Invite(machine) => machine.is_open(),
+                Machine::Other(_) => false,
+            })
+    }
+
+    fn settle_server(&mut self, id: ServerTxnId) {
+        let Some(server) = self.servers.get_mut(id) else {
+            return;
+        };
+        let (over, next) = match &server.machine {
+            Machine::Invite(machine) => (machine.is_terminated(), machine.poll_timeout()),
+            Machine::Other(machine) => (machine.is_terminated(), machine.poll_timeout()),
+        };
+        if !over {
+            self.deadlines
+                .set(Owner::Server(id), &mut server.armed, next);
+            return;
+        }
+        self.deadlines
+            .set(Owner::Server(id), &mut server.armed, None);
+        if let Some(server) = self.servers.remove(id) {
+            self.server_keys.remove(&server.key);
+            if let Some(merge_key) = server.merge_key {
+                self.merge_keys.remove(&merge_key);
+            }
+        }
+    }
+
+    fn print_response(
+        &self,
+        server: &ServerTxn,
+        request: &Incoming,
+        code: u16,
+        says: &Says<'_>,
+    ) -> Arc<[u8]> {
+        let mut writer = Writer::response(code, says.reason);
+        let mut vias = request.values(Name::Via);
+        let top = vias.next();
+        if let Ok(via) = request.top_via() {
+            writer.push(Name::Via, via.stamped(server.flow.remote));
+        } else if let Some(top) = top {
+            writer.push(Name::Via, top);
+        }
+        vias.for_each(|via| writer.push(Name::Via, via));
+        if let Some(user) = says.contact {
+            // Only what makes or refreshes a dialog carries its route and our address.
+            writer = writer.copy(request, Name::RecordRoute);
+            let local = server.flow.local;
+            let listener = self.listener(server.flow.transport, local, Some(local));
+            if let Some(listener) = listener {
+                writer.push(Name::Contact, SentBy::of(listener).contact(user));
+            }
+        }
+        writer = writer.copy(request, Name::From);
+        let to = request.header(Name::To).unwrap_or_default();
+        let tagged = code == 100 || request.to().is_ok_and(|to| to.tag().is_some());
+        if tagged {
+            writer.push(Name::To, to);
+        } else {
+            writer.push(Name::To, format_args!("{to};tag={}", server.local_tag));
+        }
+        writer = writer.copy(request, Name::CallId).copy(request, Name::CSeq);
+        if code > 100 {
+            writer.push(Name::Server, &self.config.user_agent);
+        }
+        finish(writer, &says.fields, says.body.as_ref())
+    }
+}
+
+/// Where responses to a request go (section 18.2.2 and RFC 3581 section 4): back by the connection,
+/// or for UDP to the source address and the port that `rport` asks for, else that of sent-by.
+/// `maddr` is not followed: it would let a request aim our responses at somebody else.
+fn reply_hop(flow: &Flow, message: &Incoming) -> Hop {
+    let via = message.top_via().ok();
+    let port = match (&via, flow.transport) {
+        (Some(via), Transport::Udp) if via.rport().is_none() => via.port_or_default(),
+        _ => flow.remote.port(),
+    };
+    let address: IpAddr = flow.remote.ip();
+    Hop {
+        transport: flow.transport,
+        local: Some(flow.local),
+        remote: SocketAddr::new(address, port),
+        connection: (flow.connection != 0).then_some(flow.connection),
+    }
+}
+
+/// `Retry-After: 0..=10` for a re-INVITE that overtakes another (section 14.2).
+pub(crate) fn retry_after(seconds: u64) -> HeaderField {
+    HeaderField::Known(Name::RetryAfter, seconds.to_string())
+}
