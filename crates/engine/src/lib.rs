@@ -99,11 +99,15 @@ impl Engine {
     ///
     /// # Errors
     /// A thread can't be started.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "the engine keeps shares of both"
+    )]
     pub fn start(
-        config: &EngineConfig,
-        registry: &Arc<Registry>,
+        config: EngineConfig,
+        registry: Arc<Registry>,
         mut make_io: impl FnMut(usize) -> Box<dyn PacketIo>,
-        wake: &Arc<dyn Fn() + Send + Sync>,
+        wake: Arc<dyn Fn() + Send + Sync>,
     ) -> Result<Self, StartError> {
         let shards = config.shards.max(1);
         let queue = config.queue.max(1);
@@ -116,10 +120,10 @@ impl Engine {
             commands.push(sender);
             workers.push(Worker {
                 index,
-                shard: Shard::new(make_io(index), Arc::clone(registry), config.seed),
+                shard: Shard::new(make_io(index), Arc::clone(&registry), config.seed),
                 commands: receiver,
                 events: event_sender.clone(),
-                wake: Arc::clone(wake),
+                wake: Arc::clone(&wake),
                 max_backlog: queue,
             });
         }
@@ -183,11 +187,10 @@ impl Engine {
 
     /// The next event, if there is one. Never blocks.
     pub fn poll_event(&mut self) -> Option<MediaEvent> {
-        let event = self
-            .events
-            .try_recv()
-            .ok()
-            .or_else(|| self.local.pop_front())?;
+        let Ok(event) = self.events.try_recv() else {
+            // Our own answers are about commands that were never passed on.
+            return self.local.pop_front();
+        };
         if let MediaEvent::Failed { session, .. } = event {
             self.forget(session);
         }

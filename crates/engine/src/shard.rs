@@ -174,10 +174,11 @@ impl Shard {
                 spec,
                 clip,
                 tap,
-            } => match self.start(now, session, &spec, clip, tap) {
-                Ok(()) => self.events.push(MediaEvent::Started { session }),
-                Err(reason) => self.events.push(MediaEvent::Failed { session, reason }),
-            },
+            } => {
+                if let Err(reason) = self.start(now, session, &spec, clip, tap) {
+                    self.events.push(MediaEvent::Failed { session, reason });
+                }
+            }
             EngineCommand::Update {
                 session,
                 spec,
@@ -304,6 +305,7 @@ impl Shard {
             self.release(key);
             return Err(reason);
         }
+        self.events.push(MediaEvent::Started { session: id });
         let entry = &mut self.sessions[key as usize];
         self.events.take_from(&mut entry.session);
         arm(&mut self.timers, entry, key, now);
@@ -322,7 +324,10 @@ impl Shard {
         if clip.is_some() {
             entry.session.set_clip(clip);
         }
-        entry.session.update(now, spec)?;
+        self.serving = Some(key);
+        let updated = entry.session.update(now, spec);
+        self.serving = None;
+        updated?;
         self.events.take_from(&mut entry.session);
         arm(&mut self.timers, entry, key, now);
         Ok(())
@@ -330,17 +335,22 @@ impl Shard {
 
     /// Attaches the ports that a specification names and detaches those that it no longer does.
     fn bind(&mut self, key: u32, spec: &SessionSpec) -> Result<(), FailReason> {
-        for side in Side::BOTH {
-            let wanted = spec.leg(side).map(|leg| leg.port);
-            let held = &mut self.sessions[key as usize].ports[side.index()];
-            if *held == wanted {
-                continue;
-            }
-            if let Some(port) = held.take() {
+        let wanted = Side::BOTH.map(|side| spec.leg(side).map(|leg| leg.port));
+        let held = &mut self.sessions[key as usize].ports;
+        // First all that is given up, since a port may change sides.
+        for (held, wanted) in held.iter_mut().zip(wanted) {
+            if *held != wanted
+                && let Some(port) = held.take()
+            {
                 self.ports.free(port);
                 self.io.detach(port);
             }
-            let Some(port) = wanted else { continue };
+        }
+        for side in Side::BOTH {
+            let held = &mut held[side.index()];
+            let Some(port) = wanted[side.index()].filter(|_| held.is_none()) else {
+                continue;
+            };
             if !self.ports.take(port, (key, side)) {
                 return Err(FailReason::Port(port));
             }

@@ -170,15 +170,13 @@ pub(crate) fn run(
 }
 
 fn run_all(workers: &mut [Worker], control: &Control, now: Instant) {
-    let busy = workers.iter().filter(|worker| !worker.is_idle()).count();
-    if busy > 1 {
-        workers
-            .par_iter_mut()
-            .for_each(|worker| worker.run(control, now));
+    let busy = |worker: &Worker| !worker.is_idle();
+    if workers.iter().filter(|worker| busy(worker)).count() > 1 {
+        let busy = workers.par_iter_mut().filter(|worker| busy(worker));
+        busy.for_each(|worker| worker.run(control, now));
     } else {
-        for worker in workers.iter_mut().filter(|worker| !worker.is_idle()) {
-            worker.run(control, now);
-        }
+        let busy = workers.iter_mut().filter(|worker| busy(worker));
+        busy.for_each(|worker| worker.run(control, now));
     }
 }
 
