@@ -364,5 +364,9 @@ fn events_with_a_clock_of_their_own_do_not_pull_audio_back() {
         .fields
         .timestamp
         .wrapping_sub(sent[0].fields.timestamp);
-    assert_eq!(whole, 3 * 160);
+    assert_eq!(
+        whole,
+        2 * 160,
+        "audio goes on at the timestamp of the event"
+    );
 }
