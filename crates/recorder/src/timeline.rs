@@ -14,6 +14,7 @@
 
 use std::time::Duration;
 
+use audio::mix::saturate;
 use audio::tap::{TapEvent, TapFrame, TapMark};
 use audio::{Decoder, Offered, Registry};
 
@@ -223,7 +224,7 @@ impl Timeline {
                 let mut rest = out[base..].iter_mut();
                 b.drain(until, |sample| {
                     if let Some(sum) = rest.next() {
-                        *sum = sum.saturating_add(sample);
+                        *sum = saturate(i32::from(*sum) + i32::from(sample));
                     }
                 });
             }

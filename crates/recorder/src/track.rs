@@ -81,6 +81,9 @@ struct Anchor {
 impl Anchor {
     fn position_of(&self, timestamp: u32, rate: u32) -> i64 {
         let ticks = i64::from(timestamp.wrapping_sub(self.timestamp) as i32);
+        if rate == self.clock_rate {
+            return self.position + ticks;
+        }
         self.position + (ticks * i64::from(rate)).div_euclid(i64::from(self.clock_rate))
     }
 
@@ -196,17 +199,7 @@ impl Track {
             self.stats.skipped += 1;
             return;
         };
-        let plausible = self.anchor.as_ref().is_some_and(|anchor| {
-            anchor.run == held.run
-                && anchor.clock_rate == clock_rate
-                && (-self.behind..=self.ahead).contains(&self.greatest_lead(
-                    anchor,
-                    held,
-                    queue,
-                    i64::MAX,
-                ))
-        });
-        if !plausible {
+        if !self.is_plausible(held, clock_rate, queue) {
             self.anchor = Some(self.anchor_at(held, clock_rate, queue));
             self.stats.anchors += 1;
         }
@@ -260,24 +253,46 @@ impl Track {
             position: self.arrival(&held.frame),
             drift: Drift::default(),
         };
-        // A frame that seems earlier still has another clock: it will get its own anchor.
-        let lead = self.greatest_lead(&anchor, held, queue, self.behind);
-        anchor.position -= lead;
+        // One that seems earlier still has another clock: it will get its own anchor.
+        let waiting = self.waiting_leads(&anchor, held, queue);
+        let leads = waiting.filter(|lead| *lead <= self.behind);
+        anchor.position -= leads.fold(0, i64::max);
         anchor
     }
 
-    /// How far the least delayed frame of `held` and those waiting runs ahead of its arrival,
-    /// leaving out leads above `limit`.
-    fn greatest_lead(&self, anchor: &Anchor, held: &Held, queue: &Reorder, limit: i64) -> i64 {
-        let lead =
-            |frame: &Frame| anchor.position_of(frame.timestamp, self.rate) - self.arrival(frame);
-        let own = lead(&held.frame);
-        let alike = queue.waiting().take_while(|next| next.run == anchor.run);
+    /// Whether the anchor's timestamps still tell where `held` belongs.
+    fn is_plausible(&self, held: &Held, clock_rate: u32, queue: &Reorder) -> bool {
+        let Some(anchor) = &self.anchor else {
+            return false;
+        };
+        if anchor.run != held.run || anchor.clock_rate != clock_rate {
+            return false;
+        }
+        let lead = self.lead(anchor, &held.frame);
+        // One frame may be late; that all are means that the clock stood.
+        lead <= self.ahead
+            && (lead >= -self.behind
+                || self
+                    .waiting_leads(anchor, held, queue)
+                    .any(|lead| lead >= -self.behind))
+    }
+
+    /// How far a frame runs ahead of its arrival.
+    fn lead(&self, anchor: &Anchor, frame: &Frame) -> i64 {
+        anchor.position_of(frame.timestamp, self.rate) - self.arrival(frame)
+    }
+
+    /// The leads of the frames that wait behind `held` in its run.
+    fn waiting_leads<'a>(
+        &'a self,
+        anchor: &'a Anchor,
+        held: &'a Held,
+        queue: &'a Reorder,
+    ) -> impl Iterator<Item = i64> + 'a {
+        let alike = queue.waiting().take_while(|next| next.run == held.run);
         alike
             .filter(|next| next.frame.payload_type == held.frame.payload_type)
-            .map(|next| lead(&next.frame))
-            .filter(|lead| *lead <= limit)
-            .fold(own, i64::max)
+            .map(|next| self.lead(anchor, &next.frame))
     }
 
     /// The place of the next frame of the run, after slewing.

@@ -63,7 +63,7 @@ fn local_media(n: u8) -> impl Strategy<Value = LocalMedia> {
 /// Text that looks like a description often enough to get past its first line.
 fn descriptions() -> impl Strategy<Value = String> {
     let line = prop_oneof![
-        "m=(audio|video|text) [0-9]{1,6} (RTP/AVP|RTP/SAVP|RTP/AVPF|udptl) ([0-9]{1,3} ?){1,4}",
+        "m=(audio|video) [0-9]{1,5} (RTP/AVP|RTP/SAVP|RTP/AVPF|udptl) ((0|8|96|[0-9]{1,3}) ){1,4}",
         "a=rtpmap:[0-9]{1,3} [a-z-]{1,16}/[0-9]{1,6}(/[0-9])?",
         "a=fmtp:[0-9]{1,3} .{0,12}",
         "a=(ptime|maxptime|rtcp):[0-9]{0,12}",
@@ -81,6 +81,24 @@ fn descriptions() -> impl Strategy<Value = String> {
     })
 }
 
+/// Descriptions that always read: any mix of streams, most of them audio.
+fn readable_offers() -> impl Strategy<Value = String> {
+    let media = (
+        "m=(audio|audio|audio|video) (0|[1-9][0-9]{3}) (RTP/AVP|RTP/AVP|RTP/AVPF|RTP/SAVP|udptl)\
+         ( (0|8|96|97|[1-9]?[0-9])){1,4}\r\n",
+        "(a=rtpmap:96 telephone-event/8000\r\n)?(a=rtpmap:97 opus/48000/2\r\n)?",
+        "(a=(sendonly|recvonly|inactive|sendrecv)\r\n)?(a=ptime:[0-9]{1,3}\r\n)?",
+        "(c=IN IP4 0\\.0\\.0\\.0\r\n)?",
+    );
+    let head = "v=0\r\no=- 1 1 IN IP4 192.0.2.9\r\ns=-\r\nc=IN IP4 192.0.2.9\r\nt=0 0\r\n";
+    vec(media, 0..5).prop_map(move |media| {
+        let media = media
+            .into_iter()
+            .map(|(m, maps, a, c)| format!("{m}{maps}{a}{c}"));
+        format!("{head}{}", media.collect::<String>())
+    })
+}
+
 /// The answerer's outcome as the offerer must see it.
 fn assert_mirrored(offerer: &Agreed, answerer: &Agreed) {
     assert_eq!(offerer.media_index, answerer.media_index);
@@ -93,6 +111,8 @@ fn assert_mirrored(offerer: &Agreed, answerer: &Agreed) {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     #[test]
     fn any_bytes_are_read_or_refused(bytes in vec(any::<u8>(), 0..400)) {
         let _ = Session::parse(&bytes);
@@ -102,14 +122,16 @@ proptest! {
     #[test]
     fn what_was_read_is_written_and_read_again(text in descriptions()) {
         if let Ok(session) = Session::parse(text.as_bytes()) {
-            let again = Session::parse(&session.to_bytes());
-            prop_assert_eq!(again, Ok(session));
+            // What was missing (`o=`, `s=`, `t=`) is written, so the bytes are compared.
+            let written = session.to_bytes();
+            let again = Session::parse(&written).expect("what we wrote");
+            prop_assert_eq!(again.to_bytes(), written);
         }
     }
 
     #[test]
-    fn an_answer_has_the_offer_s_media_lines(text in descriptions(), local in local_media(1)) {
-        let Ok(offer) = Session::parse(text.as_bytes()) else { return Ok(()) };
+    fn an_answer_has_the_offer_s_media_lines(text in readable_offers(), local in local_media(1)) {
+        let offer = Session::parse(text.as_bytes()).expect("readable");
         let Ok(answer) = answer(&offer, &origin(1), &local) else { return Ok(()) };
         // What went over the wire.
         let written = answer.session.to_bytes();
