@@ -34,7 +34,9 @@ impl CodecInfo {
     #[must_use]
     pub fn samples_per_packet(&self, ptime_ms: u32) -> usize {
         let wanted = u64::from(self.sample_rate) * u64::from(ptime_ms) / 1000;
-        let wanted = usize::try_from(wanted).unwrap_or(usize::MAX).min(self.max_frame_samples);
+        let wanted = usize::try_from(wanted)
+            .unwrap_or(usize::MAX)
+            .min(self.max_frame_samples);
         (wanted / self.frame_step_samples).max(1) * self.frame_step_samples
     }
 

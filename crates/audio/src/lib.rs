@@ -19,8 +19,14 @@
 
 pub mod clip;
 pub mod codec;
+#[cfg(feature = "testing")]
+pub mod conformance;
+pub mod level;
+pub mod melody;
+pub mod mix;
 pub mod registry;
 pub mod tap;
+pub mod tone;
 
 pub use codec::{
     Codec, CodecError, CodecInfo, Decoder, Encoder, Input, NegotiateError, Offered, Params,

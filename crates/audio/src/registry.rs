@@ -25,7 +25,10 @@ impl Registry {
         let codec: Arc<dyn Codec> = Arc::from(codec);
         let codecs = Arc::make_mut(&mut self.codecs);
         let info = codec.info();
-        match codecs.iter_mut().find(|known| known.info().is_named(info.name, info.clock_rate)) {
+        match codecs
+            .iter_mut()
+            .find(|known| known.info().is_named(info.name, info.clock_rate))
+        {
             Some(known) => *known = codec,
             None => codecs.push(codec),
         }
@@ -34,13 +37,15 @@ impl Registry {
     /// The codec that `a=rtpmap:n NAME/clock_rate` names.
     #[must_use]
     pub fn find(&self, name: &str, clock_rate: u32) -> Option<&dyn Codec> {
-        self.iter().find(|codec| codec.info().is_named(name, clock_rate))
+        self.iter()
+            .find(|codec| codec.info().is_named(name, clock_rate))
     }
 
     /// The codec of a static payload number.
     #[must_use]
     pub fn find_static(&self, payload_type: u8) -> Option<&dyn Codec> {
-        self.iter().find(|codec| codec.info().static_payload_type == Some(payload_type))
+        self.iter()
+            .find(|codec| codec.info().static_payload_type == Some(payload_type))
     }
 
     /// All codecs, in order.
@@ -63,6 +68,8 @@ impl Registry {
 
 impl fmt::Debug for Registry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.iter().map(|codec| codec.info().name)).finish()
+        f.debug_list()
+            .entries(self.iter().map(|codec| codec.info().name))
+            .finish()
     }
 }

@@ -44,10 +44,19 @@ pub struct B2bua {
     /// Requests of one leg that wait for the other leg's answer, by our transaction towards it.
     pub(crate) relayed: HashMap<ClientTxnId, ServerTxnId, SeededState>,
     pub(crate) outputs: VecDeque<Output>,
-    /// No-answer timers.
-    pub(crate) ring_timers: BTreeMap<(Instant, CallId), ()>,
+    /// What calls wait for.
+    pub(crate) timers: BTreeMap<(Instant, CallId), Timer>,
     pub(crate) draining: bool,
     generation: u32,
+}
+
+/// What a call waits for; one at a time.
+#[derive(Copy, Clone, Debug)]
+pub(crate) enum Timer {
+    /// Somebody of leg B to answer.
+    NoAnswer,
+    /// The longest duration that the dialplan allows.
+    Longest,
 }
 
 /// What the machine holds. All zero once every call is over and every timer has run out.
@@ -59,8 +68,8 @@ pub struct Counts {
     pub legs: usize,
     /// Requests passed from leg to leg that wait for an answer.
     pub relayed: usize,
-    /// No-answer timers.
-    pub ring_timers: usize,
+    /// Timers of calls.
+    pub call_timers: usize,
     /// RTP ports that calls hold.
     pub ports: usize,
     /// Outputs not drained yet.
@@ -87,7 +96,7 @@ impl B2bua {
             usages: HashMap::with_hasher(usages),
             relayed: HashMap::with_hasher(relayed),
             outputs: VecDeque::new(),
-            ring_timers: BTreeMap::new(),
+            timers: BTreeMap::new(),
             draining: false,
             generation: 0,
         }
@@ -139,7 +148,8 @@ impl B2bua {
                 self.media_over(now, CallId::from_u64(session.0), None);
             }
             MediaEvent::PlayFinished { session } => {
-                let cause = Cause::after_answer(Party::Server, crate::cause::NORMAL_CLEARING, "played");
+                let cause =
+                    Cause::after_answer(Party::Server, crate::cause::NORMAL_CLEARING, "played");
                 self.end_with(now, CallId::from_u64(session.0), cause, Input::PlayFinished);
             }
             _ => {}
@@ -158,18 +168,28 @@ impl B2bua {
     pub fn handle_timeout(&mut self, now: Instant) {
         self.endpoint.handle_timeout(now);
         self.registrar.handle_timeout(now);
-        while let Some((&(at, id), ())) = self.ring_timers.first_key_value() {
+        while let Some((&(at, id), &timer)) = self.timers.first_key_value() {
             if at > now {
                 break;
             }
-            self.ring_timers.remove(&(at, id));
-            let cause = Cause {
-                by: Party::Callee,
-                sip: 480,
-                q850: crate::cause::NO_ANSWER,
-                why: "no answer",
-            };
-            self.end_with(now, id, cause, Input::NoAnswer);
+            self.timers.remove(&(at, id));
+            match timer {
+                Timer::NoAnswer => {
+                    let (by, q850) = (Party::Callee, crate::cause::NO_ANSWER);
+                    let cause = Cause {
+                        by,
+                        sip: 480,
+                        q850,
+                        why: "no answer",
+                    };
+                    self.end_with(now, id, cause, Input::NoAnswer);
+                }
+                Timer::Longest => {
+                    let q850 = crate::cause::NORMAL_CLEARING;
+                    let cause = Cause::after_answer(Party::Server, q850, "longest duration");
+                    self.end_with(now, id, cause, Input::HangUp);
+                }
+            }
         }
         self.drain_endpoint(now);
     }
@@ -177,11 +197,15 @@ impl B2bua {
     /// The earliest moment at which something is due.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let ring = self.ring_timers.first_key_value().map(|((at, _), ())| *at);
-        [self.endpoint.poll_timeout(), self.registrar.poll_timeout(), ring]
-            .into_iter()
-            .flatten()
-            .min()
+        let own = self.timers.first_key_value().map(|((at, _), _)| *at);
+        [
+            self.endpoint.poll_timeout(),
+            self.registrar.poll_timeout(),
+            own,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     /// The next thing for the shell to do; drain until `None` after every `handle_*`.
@@ -229,7 +253,7 @@ impl B2bua {
             calls: self.calls.len(),
             legs: self.usages.len(),
             relayed: self.relayed.len(),
-            ring_timers: self.ring_timers.len(),
+            call_timers: self.timers.len(),
             ports: self.calls.iter().map(|(_, call)| ports(call)).sum(),
             outputs: self.outputs.len(),
             sip: self.endpoint.counts(),
@@ -244,7 +268,9 @@ impl B2bua {
 
     /// Feeds one input to a call's table and carries out what it says.
     pub(crate) fn feed(&mut self, now: Instant, id: CallId, input: Input) {
-        let Some(call) = self.call_mut(id) else { return };
+        let Some(call) = self.call_mut(id) else {
+            return;
+        };
         let before = call.state;
         let Some((next, actions)) = step(before, input) else {
             tracing::debug!(call = %id, ?before, ?input, "nothing to do");
@@ -262,11 +288,11 @@ impl B2bua {
 
     /// Ends a call for a reason of its own.
     pub(crate) fn end_with(&mut self, now: Instant, id: CallId, cause: Cause, input: Input) {
-        if let Some(call) = self.call_mut(id) {
-            if step(call.state, input).is_some() {
-                call.ends_because(cause);
-                self.feed(now, id, input);
-            }
+        if let Some(call) = self.call_mut(id)
+            && step(call.state, input).is_some()
+        {
+            call.ends_because(cause);
+            self.feed(now, id, input);
         }
     }
 
@@ -275,23 +301,35 @@ impl B2bua {
     }
 
     pub(crate) fn call_mut(&mut self, id: CallId) -> Option<&mut Call> {
-        self.calls.get_mut(id.key as usize).filter(|call| call.id == id)
+        self.calls
+            .get_mut(id.key as usize)
+            .filter(|call| call.id == id)
     }
 
     pub(crate) fn next_call_id(&mut self) -> CallId {
         self.generation = self.generation.wrapping_add(1);
         let key = u32::try_from(self.calls.vacant_key()).expect("max_calls is far below 2^32");
-        CallId { key, generation: self.generation }
+        CallId {
+            key,
+            generation: self.generation,
+        }
     }
 
     /// The session is no more: as asked, which ends the call, or by itself, which ends it too.
     fn media_over(&mut self, now: Instant, id: CallId, stats: Option<&[LegStats; 2]>) {
-        let Some(call) = self.call_mut(id) else { return };
+        let Some(call) = self.call_mut(id) else {
+            return;
+        };
         call.media_started = false;
         if call.state == State::Ending {
             self.finish(now, id, stats);
         } else {
-            let cause = Cause { by: Party::Server, sip: 500, q850: 41, why: "media failed" };
+            let cause = Cause {
+                by: Party::Server,
+                sip: 500,
+                q850: 41,
+                why: "media failed",
+            };
             self.end_with(now, id, cause, Input::MediaFailed);
         }
     }
@@ -314,13 +352,32 @@ impl B2bua {
 
     fn dispatch(&mut self, now: Instant, event: Event) {
         match event {
-            Event::Invite { usage, message, flow } => self.on_invite(now, usage, message, flow),
-            Event::Request { txn, usage, message, flow } => {
+            Event::Invite {
+                usage,
+                message,
+                flow,
+            } => self.on_invite(now, usage, message, flow),
+            Event::Request {
+                txn,
+                usage,
+                message,
+                flow,
+            } => {
                 self.on_request(now, txn, usage, &message, flow);
             }
-            Event::Response { txn, outcome, usage } => self.on_response(now, txn, usage, outcome),
-            Event::Provisional { usage, code, message } => {
-                self.with_call(usage, |me, id| me.on_provisional(now, id, usage, code, &message));
+            Event::Response {
+                txn,
+                outcome,
+                usage,
+            } => self.on_response(now, txn, usage, &outcome),
+            Event::Provisional {
+                usage,
+                code,
+                message,
+            } => {
+                self.with_call(usage, |me, id| {
+                    me.on_provisional(now, id, usage, code, &message);
+                });
             }
             Event::Answered { usage, message, .. } => match self.usages.get(&usage) {
                 Some(&id) => self.on_answered(now, id, usage, &message),
@@ -330,7 +387,11 @@ impl B2bua {
                     self.endpoint.bye(now, usage, Vec::new());
                 }
             },
-            Event::Refused { usage, failure, message } => {
+            Event::Refused {
+                usage,
+                failure,
+                message,
+            } => {
                 self.with_call(usage, |me, id| {
                     me.on_refused(now, id, usage, failure, message.as_deref());
                 });
@@ -352,10 +413,14 @@ impl B2bua {
                 self.with_call(usage, |me, id| me.on_reinvite(now, id, usage, &message));
             }
             Event::ReinviteAnswered { usage, message } => {
-                self.with_call(usage, |me, id| me.on_reinvite_answered(now, id, usage, &message));
+                self.with_call(usage, |me, id| {
+                    me.on_reinvite_answered(now, id, usage, &message);
+                });
             }
             Event::ReinviteRefused { usage, failure, .. } => {
-                self.with_call(usage, |me, id| me.on_reinvite_refused(now, id, usage, failure));
+                self.with_call(usage, |me, id| {
+                    me.on_reinvite_refused(now, id, usage, failure);
+                });
             }
             Event::Ended { usage } => {
                 self.usages.remove(&usage);
