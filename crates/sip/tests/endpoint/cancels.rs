@@ -7,7 +7,10 @@ use crate::solo::{Solo, event, kinds, outgoing};
 use crate::text::{answer, invite, request, response};
 
 fn reason() -> sip::Fields {
-    vec![HeaderField::Known(Name::Reason, "Q.850;cause=16".to_owned())]
+    vec![HeaderField::Known(
+        Name::Reason,
+        "Q.850;cause=16".to_owned(),
+    )]
 }
 
 #[test]
@@ -81,7 +84,10 @@ fn a_second_cancel_and_one_after_the_answer_do_nothing() {
 #[test]
 fn a_cancel_while_the_name_is_looked_up_sends_nothing() {
     let mut solo = Solo::new();
-    let invite = sip::Invite { request_uri: "sip:bob@example.com".to_owned(), ..outgoing() };
+    let invite = sip::Invite {
+        request_uri: "sip:bob@example.com".to_owned(),
+        ..outgoing()
+    };
     let usage = solo.endpoint.invite(solo.now, invite).expect("possible");
     let resolve = solo.endpoint.poll_resolve().expect("a name");
     solo.endpoint.cancel(solo.now, usage, Vec::new());
@@ -89,7 +95,8 @@ fn a_cancel_while_the_name_is_looked_up_sends_nothing() {
         assert_eq!(own, usage);
     });
     let found = vec![(sip::Transport::Udp, crate::solo::address("192.0.2.20:5060"))];
-    solo.endpoint.handle_resolved(solo.now, resolve.id, Ok(found));
+    solo.endpoint
+        .handle_resolved(solo.now, resolve.id, Ok(found));
     solo.quiet();
     solo.drained();
 }
@@ -114,7 +121,11 @@ fn a_cancelled_re_invite_leaves_the_call_up() {
     assert_eq!(kinds(&solo.sent()), ["200", "487"]);
     event!(solo, Event::ReinviteCancelled { usage: own } => assert_eq!(own, usage));
     solo.hears(&request("ACK", 2, "i2").within(&ok));
-    assert!(solo.endpoint.respond_reinvite(solo.now, usage, 200, Vec::new(), None).is_err());
+    assert!(
+        solo.endpoint
+            .respond_reinvite(solo.now, usage, 200, Vec::new(), None)
+            .is_err()
+    );
     solo.hears(&invite(3, "i3").within(&ok));
     assert_eq!(solo.one().status(), Some(100), "the next one is taken");
     event!(solo, Event::Reinvite { .. } => ());
@@ -128,7 +139,9 @@ fn a_cancelled_re_invite_leaves_the_call_up() {
 fn a_cancel_crossing_a_refusal_is_answered_by_the_refusal() {
     let mut solo = Solo::new();
     let usage = solo.rung(&invite(1, "i1"));
-    solo.endpoint.reject(solo.now, usage, 486, None, Vec::new(), None).expect("open");
+    solo.endpoint
+        .reject(solo.now, usage, 486, None, Vec::new(), None)
+        .expect("open");
     assert_eq!(solo.one().kind(), "486");
     solo.hears(&request("CANCEL", 1, "i1"));
     assert_eq!(solo.one().kind(), "200");
@@ -141,7 +154,10 @@ fn a_cancel_of_a_ringing_call_between_two_endpoints() {
     let mut pair = Pair::new();
     let (a, b) = pair.call();
     pair.ring(b);
-    assert!(matches!(pair.next(Side::A), Event::Provisional { code: 180, .. }));
+    assert!(matches!(
+        pair.next(Side::A),
+        Event::Provisional { code: 180, .. }
+    ));
     let now = pair.now;
     pair.end(Side::A).cancel(now, a, reason());
     match pair.next(Side::B) {
@@ -152,6 +168,12 @@ fn a_cancel_of_a_ringing_call_between_two_endpoints() {
         other => panic!("another event: {other:?}"),
     }
     let refused = pair.next(Side::A);
-    assert!(matches!(refused, Event::Refused { failure: Failure::Response(487), .. }));
+    assert!(matches!(
+        refused,
+        Event::Refused {
+            failure: Failure::Response(487),
+            ..
+        }
+    ));
     pair.drained();
 }

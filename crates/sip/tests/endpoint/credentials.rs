@@ -7,23 +7,34 @@ use crate::solo::{Sent, Solo, event, kinds, outgoing};
 use crate::text::{answer, response};
 
 fn credentials() -> Option<Credentials> {
-    Some(Credentials { username: "1001".to_owned(), password: "secret".to_owned() })
+    Some(Credentials {
+        username: "1001".to_owned(),
+        password: "secret".to_owned(),
+    })
 }
 
 fn with_credentials() -> Invite {
-    Invite { credentials: credentials(), ..outgoing() }
+    Invite {
+        credentials: credentials(),
+        ..outgoing()
+    }
 }
 
 const CHALLENGE: &str = "WWW-Authenticate: Digest realm=\"example.com\", nonce=\"n1\", qop=\"auth,auth-int\", opaque=\"o\"";
 
 fn hex(text: &str) -> String {
-    Md5::digest(text.as_bytes()).iter().map(|octet| format!("{octet:02x}")).collect()
+    Md5::digest(text.as_bytes())
+        .iter()
+        .map(|octet| format!("{octet:02x}"))
+        .collect()
 }
 
 /// The parameter of an Authorization header, unquoted.
 fn param(header: &str, name: &str) -> String {
     let list = header.strip_prefix("Digest ").expect("a Digest");
-    let mut params = list.split(',').filter_map(|param| param.trim().split_once('='));
+    let mut params = list
+        .split(',')
+        .filter_map(|param| param.trim().split_once('='));
     let (_, value) = params.find(|(own, _)| *own == name).expect(name);
     value.trim_matches('"').to_owned()
 }
@@ -40,7 +51,11 @@ fn a_challenged_invite_goes_out_again_with_the_right_digest() {
     assert_eq!(second.cseq().expect("ours").number, 2);
     assert_eq!(second.call_id(), first.call_id());
     assert_eq!(second.header(Name::From), first.header(Name::From));
-    assert_eq!(second.header(Name::To), first.header(Name::To), "still no tag");
+    assert_eq!(
+        second.header(Name::To),
+        first.header(Name::To),
+        "still no tag"
+    );
     assert_ne!(second.top_via(), first.top_via());
     let header = second.header(Name::Authorization).expect("credentials");
     assert_eq!(param(header, "username"), "1001");
@@ -64,7 +79,10 @@ fn a_challenged_invite_goes_out_again_with_the_right_digest() {
     assert_eq!(bye.cseq().expect("ours").number, 3);
     solo.hears(&response(&bye, 407).extra(&CHALLENGE.replace("WWW-", "Proxy-")));
     let again = solo.one();
-    assert_eq!((again.kind().as_str(), again.cseq().expect("ours").number), ("BYE", 4));
+    assert_eq!(
+        (again.kind().as_str(), again.cseq().expect("ours").number),
+        ("BYE", 4)
+    );
     assert!(again.header(Name::ProxyAuthorization).is_some());
     solo.hears(&response(&again, 200));
     event!(solo, Event::Ended { .. } => ());
@@ -92,8 +110,15 @@ fn a_stale_nonce_is_renewed_once() {
     let stale = format!("{}, stale=TRUE", CHALLENGE.replace("n1", "n2"));
     solo.hears(&response(&second, 401).extra(&stale));
     let third: Sent = solo.sent().remove(1);
-    assert_eq!(param(third.header(Name::Authorization).expect("there"), "nonce"), "n2");
-    assert_eq!(third.headers(Name::Authorization).count(), 1, "the old one is gone");
+    assert_eq!(
+        param(third.header(Name::Authorization).expect("there"), "nonce"),
+        "n2"
+    );
+    assert_eq!(
+        third.headers(Name::Authorization).count(),
+        1,
+        "the old one is gone"
+    );
     solo.hears(&response(&third, 401).extra(&stale));
     event!(solo, Event::Refused { failure: Failure::Response(401), .. } => ());
     solo.drained();
@@ -103,9 +128,11 @@ fn a_stale_nonce_is_renewed_once() {
 fn the_strongest_algorithm_is_taken_and_unknown_ones_are_passed_over() {
     let mut solo = Solo::new();
     let (_, first) = solo.calls_with(with_credentials());
-    let text = ["SHA-512-256", "MD5", "SHA-256"].iter().fold(response(&first, 401), |text, name| {
-        text.extra(&format!("{CHALLENGE}, algorithm={name}"))
-    });
+    let text = ["SHA-512-256", "MD5", "SHA-256"]
+        .iter()
+        .fold(response(&first, 401), |text, name| {
+            text.extra(&format!("{CHALLENGE}, algorithm={name}"))
+        });
     solo.hears(&text);
     let second = solo.sent().remove(1);
     let header = second.header(Name::Authorization).expect("there");

@@ -10,7 +10,11 @@ fn a_second_fork_that_answers_gets_ack_and_bye() {
     let mut solo = Solo::new();
     let (usage, call) = solo.calls();
     for tag in ["one", "two"] {
-        solo.hears(&response(&call, 180).fork(tag).extra("Contact: <sip:192.0.2.41:5071>"));
+        solo.hears(
+            &response(&call, 180)
+                .fork(tag)
+                .extra("Contact: <sip:192.0.2.41:5071>"),
+        );
         event!(solo, Event::Provisional { code: 180, .. } => ());
     }
     solo.hears(&answer(&call).fork("two"));
@@ -32,7 +36,11 @@ fn a_second_fork_that_answers_gets_ack_and_bye() {
         assert_eq!(message.transmit.remote.to_string(), "192.0.2.30:5060");
     }
     solo.hears(&late);
-    assert_eq!(kinds(&solo.sent()), ["ACK"], "its repeat gets an ACK, no second BYE");
+    assert_eq!(
+        kinds(&solo.sent()),
+        ["ACK"],
+        "its repeat gets an ACK, no second BYE"
+    );
     assert!(solo.events().is_empty());
     assert_eq!(solo.endpoint.tags(usage).expect("up").1, Some("two"));
     solo.endpoint.bye(solo.now, usage, Vec::new());
@@ -60,7 +68,11 @@ fn requests_of_an_early_dialog_are_passed_up_fork_by_fork() {
     let mut solo = Solo::new();
     let (usage, call) = solo.calls();
     for tag in ["one", "two"] {
-        solo.hears(&response(&call, 183).fork(tag).extra("Contact: <sip:192.0.2.41:5071>"));
+        solo.hears(
+            &response(&call, 183)
+                .fork(tag)
+                .extra("Contact: <sip:192.0.2.41:5071>"),
+        );
         event!(solo, Event::Provisional { .. } => ());
     }
     let us = call.header(Name::From).expect("ours").to_owned();
@@ -77,7 +89,9 @@ fn requests_of_an_early_dialog_are_passed_up_fork_by_fork() {
             assert_eq!(own, usage);
             txn
         });
-        solo.endpoint.respond(solo.now, txn, 200, None, Vec::new(), None).expect("open");
+        solo.endpoint
+            .respond(solo.now, txn, 200, None, Vec::new(), None)
+            .expect("open");
         assert_eq!(solo.one().kind(), "200");
     }
     solo.hears(&info("three", 1));
@@ -89,11 +103,18 @@ fn requests_of_an_early_dialog_are_passed_up_fork_by_fork() {
     solo.endpoint.ack(solo.now, usage, None);
     solo.sent();
     solo.hears(&info("two", 6));
-    assert_eq!(solo.one().kind(), "500", "the count of the early dialog goes on");
+    assert_eq!(
+        solo.one().kind(),
+        "500",
+        "the count of the early dialog goes on"
+    );
     solo.hears(&info("one", 51));
     assert_eq!(solo.one().kind(), "481", "the other fork's dialog is over");
     solo.hears(
-        &request("BYE", 8, "b8").from("<sip:bob@192.0.2.20>;tag=two").to(&us).call_id(&call_id),
+        &request("BYE", 8, "b8")
+            .from("<sip:bob@192.0.2.20>;tag=two")
+            .to(&us)
+            .call_id(&call_id),
     );
     event!(solo, Event::Bye { .. } => ());
     solo.drained();
@@ -109,7 +130,11 @@ fn the_callee_keeps_the_route_set_in_the_order_of_the_request() {
     let echoed: Vec<&str> = ok.values(Name::RecordRoute).collect();
     assert_eq!(
         echoed,
-        ["<sip:192.0.2.30:5065;lr>", "<sip:192.0.2.31;lr>", "<sip:192.0.2.32;lr>"]
+        [
+            "<sip:192.0.2.30:5065;lr>",
+            "<sip:192.0.2.31;lr>",
+            "<sip:192.0.2.32;lr>"
+        ]
     );
     solo.endpoint.bye(solo.now, usage, Vec::new());
     let bye = solo.one();
@@ -139,18 +164,28 @@ fn a_strict_router_takes_the_request_uri() {
 fn a_re_invite_moves_the_remote_target_either_way() {
     let mut solo = Solo::new();
     let (usage, ok) = solo.answered(&invite(1, "i1"));
-    assert_eq!(solo.endpoint.remote_target(usage), Some("sip:alice@192.0.2.20:5060"));
+    assert_eq!(
+        solo.endpoint.remote_target(usage),
+        Some("sip:alice@192.0.2.20:5060")
+    );
     let moved = invite(2, "i2")
         .without("Contact: <sip:alice@192.0.2.20:5060>")
         .extra("Contact: <sip:alice@192.0.2.77:5099>")
         .within(&ok);
     solo.hears(&moved);
     solo.sent();
-    solo.endpoint.respond_reinvite(solo.now, usage, 200, Vec::new(), Some(sdp())).expect("open");
+    solo.endpoint
+        .respond_reinvite(solo.now, usage, 200, Vec::new(), Some(sdp()))
+        .expect("open");
     solo.sent();
     solo.hears(&request("ACK", 2, "a2").within(&ok));
-    assert_eq!(solo.endpoint.remote_target(usage), Some("sip:alice@192.0.2.77:5099"));
-    solo.endpoint.reinvite(solo.now, usage, Vec::new(), Some(sdp())).expect("free");
+    assert_eq!(
+        solo.endpoint.remote_target(usage),
+        Some("sip:alice@192.0.2.77:5099")
+    );
+    solo.endpoint
+        .reinvite(solo.now, usage, Vec::new(), Some(sdp()))
+        .expect("free");
     let ours = solo.one();
     assert_eq!(ours.transmit.remote.to_string(), "192.0.2.77:5099");
     solo.hears(&response(&ours, 200).extra("Contact: <sip:alice@192.0.2.78:5098>"));
@@ -172,9 +207,14 @@ fn a_refused_re_invite_does_not_move_the_remote_target() {
         .within(&ok);
     solo.hears(&moved);
     solo.sent();
-    solo.endpoint.respond_reinvite(solo.now, usage, 488, Vec::new(), None).expect("open");
+    solo.endpoint
+        .respond_reinvite(solo.now, usage, 488, Vec::new(), None)
+        .expect("open");
     solo.sent();
-    assert_eq!(solo.endpoint.remote_target(usage), Some("sip:alice@192.0.2.20:5060"));
+    assert_eq!(
+        solo.endpoint.remote_target(usage),
+        Some("sip:alice@192.0.2.20:5060")
+    );
     solo.endpoint.bye(solo.now, usage, Vec::new());
     solo.events();
     solo.drained();
@@ -184,15 +224,29 @@ fn a_refused_re_invite_does_not_move_the_remote_target() {
 fn in_dialog_requests_match_whatever_their_request_uri() {
     let mut solo = Solo::new();
     let (usage, ok) = solo.answered(&invite(1, "i1"));
-    for (cseq, uri) in [(2, "sip:nobody@elsewhere.example"), (3, "tel:+15551234"), (4, "sips:x")] {
-        solo.hears(&request("INFO", cseq, &format!("u{cseq}")).uri(uri).within(&ok));
+    for (cseq, uri) in [
+        (2, "sip:nobody@elsewhere.example"),
+        (3, "tel:+15551234"),
+        (4, "sips:x"),
+    ] {
+        solo.hears(
+            &request("INFO", cseq, &format!("u{cseq}"))
+                .uri(uri)
+                .within(&ok),
+        );
         let txn = event!(solo, Event::Request { txn, usage: Some(own), .. } => {
             assert_eq!(own, usage);
             txn
         });
-        solo.endpoint.respond(solo.now, txn, 200, None, Vec::new(), None).expect("open");
+        solo.endpoint
+            .respond(solo.now, txn, 200, None, Vec::new(), None)
+            .expect("open");
     }
-    solo.hears(&request("BYE", 5, "b5").uri("sip:other@203.0.113.9").within(&ok));
+    solo.hears(
+        &request("BYE", 5, "b5")
+            .uri("sip:other@203.0.113.9")
+            .within(&ok),
+    );
     event!(solo, Event::Bye { usage: own, .. } => assert_eq!(own, usage));
     assert_eq!(kinds(&solo.sent()), ["200"; 4]);
     solo.drained();
@@ -203,9 +257,15 @@ fn wrong_tags_and_call_ids_match_nothing() {
     let mut solo = Solo::new();
     let (usage, ok) = solo.answered(&invite(1, "i1"));
     let rows = [
-        request("BYE", 9, "w1").within(&ok).call_id("other@192.0.2.20"),
-        request("BYE", 9, "w2").within(&ok).from("<sip:alice@192.0.2.20>;tag=mallory"),
-        request("BYE", 9, "w3").within(&ok).from("<sip:alice@192.0.2.20>"),
+        request("BYE", 9, "w1")
+            .within(&ok)
+            .call_id("other@192.0.2.20"),
+        request("BYE", 9, "w2")
+            .within(&ok)
+            .from("<sip:alice@192.0.2.20>;tag=mallory"),
+        request("BYE", 9, "w3")
+            .within(&ok)
+            .from("<sip:alice@192.0.2.20>"),
         request("BYE", 9, "w4").to("<sip:1001@192.0.2.1>;tag=guess"),
         request("BYE", 9, "w5"),
         request("INFO", 9, "w6").to("<sip:1001@192.0.2.1>;tag=guess"),
@@ -241,12 +301,15 @@ fn a_peer_of_rfc_2543_without_tags_can_hang_up() {
     let untagged = "<sip:alice@192.0.2.20>";
     let call = invite(1, "i1").from(untagged);
     let usage = solo.rung(&call);
-    solo.endpoint.accept(solo.now, usage, Vec::new(), Some(sdp())).expect("open");
+    solo.endpoint
+        .accept(solo.now, usage, Vec::new(), Some(sdp()))
+        .expect("open");
     let ok = solo.one();
     solo.hears(&request("ACK", 1, "a1").from(untagged).within(&ok));
     event!(solo, Event::Acked { .. } => ());
     solo.hears(&request("BYE", 2, "b2").from(untagged).within(&ok));
     event!(solo, Event::Bye { .. } => ());
+    assert_eq!(solo.one().kind(), "200");
     // And as callee: no To tag in its responses.
     let (usage, call) = solo.calls();
     let bare = call.header(Name::To).expect("ours").to_owned();
@@ -268,7 +331,9 @@ fn a_peer_of_rfc_2543_without_tags_can_hang_up() {
 fn a_bye_of_the_caller_before_our_answer_ends_the_call() {
     let mut solo = Solo::new();
     let usage = solo.rung(&invite(1, "i1"));
-    solo.endpoint.provisional(solo.now, usage, 180, None, Vec::new(), None).expect("open");
+    solo.endpoint
+        .provisional(solo.now, usage, 180, None, Vec::new(), None)
+        .expect("open");
     let ringing = solo.one();
     solo.hears(&request("BYE", 2, "b2").within(&ringing));
     assert_eq!(kinds(&solo.sent()), ["200", "487"]);
@@ -291,7 +356,10 @@ fn a_200_without_contact_is_still_acknowledged() {
 #[test]
 fn a_late_offer_is_answered_in_the_ack() {
     let mut solo = Solo::new();
-    let (usage, call) = solo.calls_with(sip::Invite { body: None, ..crate::solo::outgoing() });
+    let (usage, call) = solo.calls_with(sip::Invite {
+        body: None,
+        ..crate::solo::outgoing()
+    });
     assert!(call.body().is_empty());
     solo.hears(&answer(&call));
     event!(solo, Event::Answered { .. } => ());
@@ -309,12 +377,19 @@ fn a_late_offer_is_answered_in_the_ack() {
 fn a_re_invite_is_acknowledged_again_when_its_200_repeats() {
     let mut solo = Solo::new();
     let (usage, _, _) = solo.calls_answered(&[]);
-    solo.endpoint.reinvite(solo.now, usage, Vec::new(), Some(sdp())).expect("free");
+    solo.endpoint
+        .reinvite(solo.now, usage, Vec::new(), Some(sdp()))
+        .expect("free");
     let again = solo.one();
     let ok = answer(&again);
     solo.hears(&ok);
     event!(solo, Event::ReinviteAnswered { .. } => ());
-    assert!(solo.endpoint.reinvite(solo.now, usage, Vec::new(), None).is_err(), "an ACK is owed");
+    assert!(
+        solo.endpoint
+            .reinvite(solo.now, usage, Vec::new(), None)
+            .is_err(),
+        "an ACK is owed"
+    );
     solo.endpoint.ack(solo.now, usage, None);
     let ack = solo.one();
     assert_eq!(ack.cseq().expect("ours").number, 2);

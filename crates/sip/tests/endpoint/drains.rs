@@ -49,7 +49,9 @@ fn take(pair: &mut Pair, legs: &mut Legs, answer_requests: bool) {
             match event {
                 Event::Invite { usage, .. } => legs[side as usize].push(usage),
                 Event::Request { txn, .. } if answer_requests => {
-                    let _ = pair.end(side).respond(now, txn, 200, None, Vec::new(), None);
+                    let _ = pair
+                        .end(side)
+                        .respond(now, txn, 200, None, Vec::new(), None);
                 }
                 _ => {}
             }
@@ -59,9 +61,14 @@ fn take(pair: &mut Pair, legs: &mut Legs, answer_requests: bool) {
 
 fn carry_out(pair: &mut Pair, legs: &mut Legs, step: Step) {
     let pick = |legs: &Legs, n: u8| {
-        let side = if n.is_multiple_of(2) { Side::A } else { Side::B };
+        let side = if n.is_multiple_of(2) {
+            Side::A
+        } else {
+            Side::B
+        };
         let own = &legs[side as usize];
-        own.get(usize::from(n / 2) % own.len().max(1)).map(|usage| (side, *usage))
+        own.get(usize::from(n / 2) % own.len().max(1))
+            .map(|usage| (side, *usage))
     };
     let now = pair.now;
     let none = Vec::new;
@@ -69,7 +76,11 @@ fn carry_out(pair: &mut Pair, legs: &mut Legs, step: Step) {
     match step {
         Step::Call => {
             for side in [Side::A, Side::B] {
-                let to = if side == Side::A { "192.0.2.20" } else { "192.0.2.1" };
+                let to = if side == Side::A {
+                    "192.0.2.20"
+                } else {
+                    "192.0.2.1"
+                };
                 let call = sip::Invite {
                     request_uri: format!("sip:x@{to}"),
                     ..crate::solo::outgoing()
@@ -80,7 +91,9 @@ fn carry_out(pair: &mut Pair, legs: &mut Legs, step: Step) {
         }
         Step::Ring(n) => {
             let Some((side, leg)) = with(n) else { return };
-            let _ = pair.end(side).provisional(now, leg, 183, None, none(), None);
+            let _ = pair
+                .end(side)
+                .provisional(now, leg, 183, None, none(), None);
         }
         Step::Accept(n) => {
             let Some((side, leg)) = with(n) else { return };
@@ -109,7 +122,9 @@ fn carry_out(pair: &mut Pair, legs: &mut Legs, step: Step) {
         Step::RespondReinvite(n, accept) => {
             let Some((side, leg)) = with(n) else { return };
             let code = if accept { 200 } else { 488 };
-            let _ = pair.end(side).respond_reinvite(now, leg, code, none(), Some(sdp()));
+            let _ = pair
+                .end(side)
+                .respond_reinvite(now, leg, code, none(), Some(sdp()));
         }
         Step::Info(n) => {
             let Some((side, leg)) = with(n) else { return };

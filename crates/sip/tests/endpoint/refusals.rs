@@ -12,9 +12,14 @@ fn a_merged_request_gets_482() {
     solo.hears(&invite(1, "path2"));
     let refusal = solo.one();
     assert_eq!(refusal.kind(), "482");
-    assert_eq!(refusal.top_via().expect("ours").branch(), Some("z9hG4bKpath2"));
+    assert_eq!(
+        refusal.top_via().expect("ours").branch(),
+        Some("z9hG4bKpath2")
+    );
     assert!(solo.events().is_empty());
-    solo.endpoint.reject(solo.now, usage, 486, None, Vec::new(), None).expect("open");
+    solo.endpoint
+        .reject(solo.now, usage, 486, None, Vec::new(), None)
+        .expect("open");
     solo.sent();
     solo.drained();
     // When the first is over it is a new request.
@@ -31,7 +36,9 @@ fn a_request_that_may_go_no_further_gets_483() {
     // RFC 3261, 11: one that ends here may be answered; and a call must be able to end.
     solo.hears(&spent(request("OPTIONS", 1, "o1")));
     let txn = event!(solo, Event::Request { txn, .. } => txn);
-    solo.endpoint.respond(solo.now, txn, 200, None, Vec::new(), None).expect("open");
+    solo.endpoint
+        .respond(solo.now, txn, 200, None, Vec::new(), None)
+        .expect("open");
     solo.sent();
     let (_, ok) = solo.answered(&invite(5, "i5").call_id("call2"));
     solo.hears(&spent(request("BYE", 6, "b6")).call_id("call2").within(&ok));
@@ -49,12 +56,36 @@ fn malformed_requests_are_refused_without_state() {
         text.replacen(from, to, 1)
     };
     let rows = [
-        ("no Call-ID", text("Call-ID: call1@192.0.2.20\r\n", ""), "400"),
-        ("CSeq of another method", text("1 INVITE", "1 OPTIONS"), "400"),
-        ("a version of the future", text(" SIP/2.0\r\nVia", " SIP/3.0\r\nVia"), "505"),
-        ("an unknown scheme", text("sip:1001@192.0.2.1 SIP", "soap:1001 SIP"), "416"),
-        ("body cut off", text("Content-Length: ", "Content-Length: 9"), "400"),
-        ("two Content-Lengths", text("Content-Type", "Content-Length: 0\r\nContent-Type"), "400"),
+        (
+            "no Call-ID",
+            text("Call-ID: call1@192.0.2.20\r\n", ""),
+            "400",
+        ),
+        (
+            "CSeq of another method",
+            text("1 INVITE", "1 OPTIONS"),
+            "400",
+        ),
+        (
+            "a version of the future",
+            text(" SIP/2.0\r\nVia", " SIP/3.0\r\nVia"),
+            "505",
+        ),
+        (
+            "an unknown scheme",
+            text("sip:1001@192.0.2.1 SIP", "soap:1001 SIP"),
+            "416",
+        ),
+        (
+            "body cut off",
+            text("Content-Length: ", "Content-Length: 9"),
+            "400",
+        ),
+        (
+            "two Content-Lengths",
+            text("Content-Type", "Content-Length: 0\r\nContent-Type"),
+            "400",
+        ),
     ];
     for (what, text, status) in rows {
         let mut solo = Solo::new();
@@ -90,18 +121,28 @@ fn what_cannot_be_answered_is_met_with_silence() {
 
 #[test]
 fn above_the_most_usages_calls_get_503_without_state() {
-    let mut solo = Solo::with(Config { max_usages: 1, ..config() });
+    let mut solo = Solo::with(Config {
+        max_usages: 1,
+        ..config()
+    });
     let (_, ok) = solo.answered(&invite(1, "i1"));
     let before = solo.endpoint.counts();
     solo.hears(&invite(1, "i2").call_id("call2"));
     let refusal = solo.one();
     assert_eq!(refusal.kind(), "503");
-    let after = refusal.seconds(Name::RetryAfter).expect("well-formed").expect("there");
+    let after = refusal
+        .seconds(Name::RetryAfter)
+        .expect("well-formed")
+        .expect("there");
     assert!(after > 0);
     assert_eq!(solo.endpoint.counts(), before);
     solo.hears(&request("ACK", 1, "i2").call_id("call2").within(&refusal));
     solo.quiet();
-    assert!(solo.endpoint.invite(solo.now, crate::solo::outgoing()).is_err());
+    assert!(
+        solo.endpoint
+            .invite(solo.now, crate::solo::outgoing())
+            .is_err()
+    );
     solo.hears(&request("BYE", 2, "b2").within(&ok));
     event!(solo, Event::Bye { .. } => ());
     solo.drained();
@@ -109,7 +150,10 @@ fn above_the_most_usages_calls_get_503_without_state() {
 
 #[test]
 fn above_the_most_transactions_only_calls_that_stand_are_served() {
-    let mut solo = Solo::with(Config { max_transactions: 3, ..config() });
+    let mut solo = Solo::with(Config {
+        max_transactions: 3,
+        ..config()
+    });
     let (_, ok) = solo.answered(&invite(1, "i1"));
     for message in 0..2 {
         let text = request("OPTIONS", 1, &format!("o{message}")).call_id(&format!("o{message}"));
@@ -141,7 +185,11 @@ fn pending_requests_of_a_call_that_ends_get_487() {
     solo.hears(&request("BYE", 3, "b3").within(&ok));
     assert_eq!(kinds(&solo.sent()), ["200", "487"]);
     event!(solo, Event::Bye { .. } => ());
-    assert!(solo.endpoint.respond(solo.now, txn, 200, None, Vec::new(), None).is_err());
+    assert!(
+        solo.endpoint
+            .respond(solo.now, txn, 200, None, Vec::new(), None)
+            .is_err()
+    );
     solo.quiet();
     solo.drained();
 }
@@ -153,11 +201,17 @@ fn a_repeated_request_gets_the_last_response_again() {
     let txn = event!(solo, Event::Request { txn, .. } => txn);
     solo.hears(&request("OPTIONS", 1, "o1"));
     solo.quiet();
-    solo.endpoint.respond(solo.now, txn, 200, None, Vec::new(), None).expect("open");
+    solo.endpoint
+        .respond(solo.now, txn, 200, None, Vec::new(), None)
+        .expect("open");
     let first = solo.one();
     solo.hears(&request("OPTIONS", 1, "o1"));
     assert_eq!(solo.one().transmit.bytes, first.transmit.bytes);
-    assert!(solo.endpoint.respond(solo.now, txn, 200, None, Vec::new(), None).is_err());
+    assert!(
+        solo.endpoint
+            .respond(solo.now, txn, 200, None, Vec::new(), None)
+            .is_err()
+    );
     solo.drained();
 }
 
@@ -171,7 +225,9 @@ fn transactions_of_rfc_2543_are_told_apart_without_a_branch() {
     solo.hears(&old(invite(1, "-")));
     assert_eq!(solo.one().status(), Some(100), "a repeat");
     assert!(solo.events().is_empty());
-    solo.endpoint.reject(solo.now, usage, 486, None, Vec::new(), None).expect("open");
+    solo.endpoint
+        .reject(solo.now, usage, 486, None, Vec::new(), None)
+        .expect("open");
     let refusal = solo.one();
     // Its ACK carries the To tag of our response (17.2.3).
     solo.hears(&old(request("ACK", 1, "-")).within(&refusal));
@@ -185,5 +241,9 @@ fn transactions_of_rfc_2543_are_told_apart_without_a_branch() {
 fn two_transactions_of_one_branch_from_two_senders_are_two() {
     let mut solo = Solo::new();
     solo.rung(&invite(1, "same"));
-    solo.rung(&invite(1, "same").via("SIP/2.0/UDP 192.0.2.55:5060;branch=z9hG4bKsame").call_id("c2"));
+    solo.rung(
+        &invite(1, "same")
+            .via("SIP/2.0/UDP 192.0.2.55:5060;branch=z9hG4bKsame")
+            .call_id("c2"),
+    );
 }
