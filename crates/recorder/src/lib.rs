@@ -199,6 +199,7 @@ pub struct RecorderStats {
 pub(crate) struct Shared {
     directory: PathBuf,
     budget: Budget,
+    registry: Arc<Registry>,
     wake: Arc<dyn Fn() + Send + Sync>,
     threads: Vec<Load>,
     /// A lock because a lookup by the call side and a finish by a writer may meet; held for one
@@ -276,6 +277,7 @@ impl Recorder {
         let shared = Arc::new(Shared {
             budget: Budget::new(directory.clone(), max_bytes, survey.bytes),
             directory,
+            registry,
             wake,
             threads: (0..threads).map(|_| Load::default()).collect(),
             latest: Mutex::new(latest),
@@ -297,7 +299,6 @@ impl Recorder {
                 index,
                 jobs,
                 events: event_sender.clone(),
-                registry: Arc::clone(&registry),
                 shared: Arc::clone(&recorder.shared),
                 flush,
             };

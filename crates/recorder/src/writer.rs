@@ -74,7 +74,6 @@ pub(crate) struct Writer {
     pub(crate) index: usize,
     pub(crate) jobs: Receiver<Job>,
     pub(crate) events: Sender<RecorderEvent>,
-    pub(crate) registry: Arc<Registry>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) flush: Duration,
 }
@@ -200,7 +199,7 @@ impl State {
     /// One recording's turn; gives its last event when it is over.
     fn serve(&mut self, index: usize, now: Instant, last: bool) -> Option<RecorderEvent> {
         let recording = &mut self.active[index];
-        recording.read(now, last, &self.writer.registry, &mut self.scratch);
+        recording.read(now, last, &self.writer.shared.registry, &mut self.scratch);
         let due = now.saturating_duration_since(recording.written) >= self.writer.flush;
         if !recording.ended && !due {
             return None;

@@ -224,6 +224,44 @@ fn reused_payload_number_changes_meaning_at_its_mark() {
 }
 
 #[test]
+fn each_leg_is_decoded_by_its_own_law() {
+    let mut run = Run::new(Layout::Stereo);
+    run.registry.register(Box::new(g711::Pcma));
+    run.registry.register(Box::new(g711::Pcmu));
+    for (side, payload_type, name) in [(0, 8, "PCMA"), (1, 0, "PCMU")] {
+        let (at, clock_rate, channels, fmtp) = (ms(0), 8000, 1, "");
+        run.handle(TapEvent::Mark(TapMark::Codec {
+            at,
+            side,
+            payload_type,
+            name,
+            clock_rate,
+            channels,
+            fmtp,
+        }));
+    }
+    let pcm: Vec<i16> = (0..160).map(|i| (i - 80) * 300).collect();
+    for (side, payload_type) in [(0, 8), (1, 0)] {
+        let encode = |&sample: &i16| match side {
+            0 => g711::law::alaw_encode(sample),
+            _ => g711::law::ulaw_encode(sample),
+        };
+        let payload = pcm.iter().map(encode).collect();
+        let frame = Talker::new(side, ms(0)).send(payload_type, payload);
+        run.handle(TapEvent::Frame(frame.tap_frame()));
+    }
+    run.handle(TapEvent::Mark(TapMark::Stop { at: ms(20) }));
+    run.drain();
+    for (pair, sample) in run.out.chunks(2).zip(&pcm) {
+        assert!(
+            pair.iter().all(|heard| heard.abs_diff(*sample) <= 512),
+            "{pair:?} for {sample}"
+        );
+    }
+    assert_ne!(run.out[0], run.out[1]);
+}
+
+#[test]
 fn first_packets_delayed_do_not_move_the_rest() {
     let mut frames = Talker::new(0, ms(500)).talk(200, 0x20);
     for (index, frame) in frames.iter_mut().enumerate().take(4) {

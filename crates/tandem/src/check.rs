@@ -28,24 +28,38 @@ fn describe(config: &Config) -> anyhow::Result<String> {
             .with_context(|| format!("cannot listen on {listener}"))?;
     }
     let codecs = serve::codecs();
-    let codecs: Vec<_> =
-        codecs.iter().map(|codec| format!("{}/{}", codec.info().name, codec.info().clock_rate)).collect();
+    let codecs: Vec<_> = codecs
+        .iter()
+        .map(|codec| format!("{}/{}", codec.info().name, codec.info().clock_rate))
+        .collect();
     let records = match config.cdr.file.display().to_string() {
         none if none.is_empty() => "no file".to_owned(),
         file => file,
     };
     let rows = [
         ("sip", serve::join(&config.sip.listen)),
-        ("media", format!("{}, ports {}", config.media.address, config.media.rtp_ports)),
+        (
+            "media",
+            format!("{}, ports {}", config.media.address, config.media.rtp_ports),
+        ),
         ("capacity", capacity(&ports)),
-        ("dialplan", format!("{}, {} rules", config.dialplan.file, plan.rules().len())),
+        (
+            "dialplan",
+            format!("{}, {} rules", config.dialplan.file, plan.rules().count()),
+        ),
         ("recordings", recordings(&storage)),
         ("codecs", codecs.join(", ")),
         ("records", records),
         ("log", config.log.filter.clone()),
-        ("stop", format!("calls may go on for {} s", config.shutdown.deadline_s)),
+        (
+            "stop",
+            format!("calls may go on for {} s", config.shutdown.deadline_s),
+        ),
     ];
-    Ok(rows.iter().map(|(name, value)| format!("{name:11} {value}\n")).collect())
+    Ok(rows
+        .iter()
+        .map(|(name, value)| format!("{name:11} {value}\n"))
+        .collect())
 }
 
 /// A bridged call holds two port pairs and two descriptors.
@@ -53,11 +67,22 @@ fn capacity(ports: &PortPool) -> String {
     let by_ports = ports.pairs() / 2;
     let by_descriptors = limits::raise_descriptors().map(|limit| limit.saturating_sub(64) / 2);
     let bridged = by_descriptors.map_or(by_ports, |limit| limit.min(by_ports));
-    let limited = if bridged < by_ports { " by the limit of open files" } else { "" };
-    format!("{} port pairs, {bridged} bridged calls{limited}", ports.pairs())
+    let limited = if bridged < by_ports {
+        " by the limit of open files"
+    } else {
+        ""
+    };
+    format!(
+        "{} port pairs, {bridged} bridged calls{limited}",
+        ports.pairs()
+    )
 }
 
 fn recordings(storage: &Storage) -> String {
     let max = storage.max_bytes >> 20;
-    format!("{}, on {}, at most {max} MiB", storage.directory.display(), storage.kind)
+    format!(
+        "{}, on {}, at most {max} MiB",
+        storage.directory.display(),
+        storage.kind
+    )
 }

@@ -14,12 +14,15 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use audio::clip::Clip;
+use audio::melody::melody;
 use b2bua::CallId;
 use hound::{SampleFormat, WavReader};
 use tokio::task::JoinSet;
 
 /// Longest clip: ten minutes at 48 kHz, 58 MB.
 const MAX_SAMPLES: u32 = 10 * 60 * 48_000;
+/// Samples per second of the melody; what phones take without resampling.
+const MELODY_RATE: u32 = 8000;
 /// Files kept in memory; the cache starts anew when it is full.
 const MAX_CACHED: usize = 64;
 
@@ -65,7 +68,10 @@ pub(crate) enum Request {
 impl Clips {
     /// Holds the melody for a call.
     pub(crate) fn request_music(&mut self, call: CallId) -> Request {
-        let music = self.music.get_or_insert_with(audio::melody::clip).clone();
+        let music = self
+            .music
+            .get_or_insert_with(|| melody(MELODY_RATE))
+            .clone();
         self.held.insert(call, music);
         Request::Ready
     }
@@ -134,16 +140,27 @@ fn read(path: &Path) -> Result<(Version, Clip), ClipError> {
     let reader = WavReader::open(path)?;
     let spec = reader.spec();
     if (spec.bits_per_sample, spec.sample_format) != (16, SampleFormat::Int) {
-        return Err(ClipError::Format { bits: spec.bits_per_sample, format: spec.sample_format });
+        return Err(ClipError::Format {
+            bits: spec.bits_per_sample,
+            format: spec.sample_format,
+        });
     }
     let samples = reader.duration();
     if samples > MAX_SAMPLES {
         return Err(ClipError::TooLong { samples });
     }
     let channels = usize::from(spec.channels.max(1));
-    let all = reader.into_samples::<i16>().collect::<Result<Vec<_>, _>>()?;
-    let mono = all.chunks_exact(channels).map(|frame| mean(frame)).collect();
-    Ok((version, Clip { sample_rate: spec.sample_rate, samples: mono }))
+    let all = reader
+        .into_samples::<i16>()
+        .collect::<Result<Vec<_>, _>>()?;
+    let mono = all.chunks_exact(channels).map(mean).collect();
+    Ok((
+        version,
+        Clip {
+            sample_rate: spec.sample_rate,
+            samples: mono,
+        },
+    ))
 }
 
 fn mean(frame: &[i16]) -> i16 {

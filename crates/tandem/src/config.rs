@@ -253,7 +253,7 @@ fn known_keys() -> Vec<String> {
     let reference = DeTable::parse(REFERENCE).expect("a test parses it");
     let mut known = Vec::new();
     walk(reference.get_ref(), "", &mut |key, _| {
-        known.push(key.to_owned())
+        known.push(key.to_owned());
     });
     known
 }
@@ -305,7 +305,7 @@ mod tests {
         let document = DeTable::parse(&written).expect("written by us");
         let mut keys = Vec::new();
         walk(document.get_ref(), "", &mut |key, _| {
-            keys.push(key.to_owned())
+            keys.push(key.to_owned());
         });
         let mut known = known_keys();
         keys.sort();

@@ -131,7 +131,10 @@ impl Driver {
         self.state.phase = match self.state.phase {
             Phase::Draining(_) | Phase::Parting(_) if idle => Phase::Stopped,
             Phase::Draining(end) if end <= now => {
-                tracing::warn!(calls = self.b2bua.counts().calls, "the deadline is here: hanging up");
+                tracing::warn!(
+                    calls = self.b2bua.counts().calls,
+                    "the deadline is here: hanging up"
+                );
                 self.b2bua.hang_up_all(now);
                 Phase::Parting(now + FAREWELL)
             }
@@ -152,14 +155,20 @@ impl Driver {
             Phase::Running | Phase::Stopped => None,
         };
         let retry = (!self.state.waiting.is_empty()).then(|| now + RETRY);
-        [self.b2bua.poll_timeout(), phase, retry].into_iter().flatten().min()
+        [self.b2bua.poll_timeout(), phase, retry]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     fn on_signal(&mut self, now: Instant, signal: Signal) {
         match (signal, self.state.phase) {
             (Signal::Stop, Phase::Running) => {
                 let calls = self.b2bua.counts().calls;
-                tracing::info!(calls, "stopping: no new calls; a second signal stops at once");
+                tracing::info!(
+                    calls,
+                    "stopping: no new calls; a second signal stops at once"
+                );
                 self.b2bua.drain();
                 notify::tell(notify::STOPPING);
                 self.state.phase = Phase::Draining(now + self.drain_for);
@@ -178,15 +187,23 @@ impl Driver {
     fn on_net(&mut self, now: Instant, event: NetEvent) {
         match event {
             NetEvent::Message { flow, bytes } => {
-                self.b2bua.handle_message(now, translate::flow(flow), &bytes);
+                self.b2bua
+                    .handle_message(now, translate::flow(flow), &bytes);
             }
             NetEvent::Closed { flow, reason } => {
                 tracing::debug!(remote = %flow.remote, ?reason, "connection closed");
-                self.b2bua.handle_flow_failed(now, &translate::closed(flow));
+                if let Some(failed) = translate::cut_off(flow, reason) {
+                    self.b2bua.handle_flow_failed(now, &failed);
+                }
             }
-            NetEvent::SendFailed { transport, remote, error } => {
+            NetEvent::SendFailed {
+                transport,
+                remote,
+                error,
+            } => {
                 tracing::debug!(%transport, %remote, %error, "sending failed");
-                self.b2bua.handle_flow_failed(now, &translate::unreachable(transport, remote));
+                self.b2bua
+                    .handle_flow_failed(now, &translate::unreachable(transport, remote));
             }
             _ => {}
         }
@@ -199,8 +216,14 @@ impl Driver {
         answer: std::result::Result<Vec<SocketAddr>, ResolveError>,
     ) {
         let answer = match answer {
-            Ok(addresses) => Ok(addresses.into_iter().map(|address| (transport, address)).collect()),
-            Err(error) => Err(translate::resolve_error(error)),
+            Ok(addresses) => Ok(addresses
+                .into_iter()
+                .map(|address| (transport, address))
+                .collect()),
+            Err(error) => {
+                tracing::debug!(%error, "a name does not resolve");
+                Err(sip::ResolveError)
+            }
         };
         self.b2bua.handle_resolved(now, id, answer);
     }
@@ -228,7 +251,8 @@ impl Driver {
             Output::Resolve(resolve) => {
                 let transport = resolve.transport.unwrap_or(sip::Transport::Udp);
                 let port = resolve.port.unwrap_or(SIP_PORT);
-                self.resolver.start((resolve.id, transport), resolve.host, port);
+                self.resolver
+                    .start((resolve.id, transport), resolve.host, port);
             }
             Output::Prepare(prepare) => self.prepare(now, prepare),
             Output::Release { ports } => self.release(&ports),
@@ -244,7 +268,8 @@ impl Driver {
             Some(outgoing) => self.sip.send(outgoing),
             None => {
                 tracing::debug!(?transport, %remote, "no such transport is built in");
-                self.b2bua.handle_flow_failed(now, &translate::no_transport(transport, remote));
+                self.b2bua
+                    .handle_flow_failed(now, &sip::FailedFlow { transport, remote });
             }
         }
     }

@@ -6,7 +6,10 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// bridged call holds two; the usual soft limit of 1,024 would end at 500 calls.
 pub(crate) fn raise_descriptors() -> Option<u64> {
     let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
     // Lowering never happens here, so nothing but a sandbox can refuse; the old limit stays then.
     let _ = setrlimit(Resource::Nofile, raised);
     getrlimit(Resource::Nofile).current

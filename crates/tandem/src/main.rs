@@ -57,7 +57,11 @@ fn show(demo: cli::Demo) -> anyhow::Result<()> {
         directory: demo.out,
         seed: demo.seed,
     })?;
-    anyhow::ensure!(report.is_good(), "{} things are not as they should be", report.faults.len());
+    anyhow::ensure!(
+        report.is_good(),
+        "{} things are not as they should be",
+        report.faults.len()
+    );
     Ok(())
 }
 

@@ -15,7 +15,9 @@ pub(crate) const STOPPING: &str = "STOPPING=1";
 /// Tells the service manager, where there is one. A manager that can't be told changes nothing
 /// for calls, so the failure is logged and that is all.
 pub(crate) fn tell(state: &str) {
-    let Some(socket) = std::env::var_os("NOTIFY_SOCKET") else { return };
+    let Some(socket) = std::env::var_os("NOTIFY_SOCKET") else {
+        return;
+    };
     if let Err(error) = send(&socket, state) {
         tracing::warn!(%error, state, "the service manager could not be told");
     }
@@ -26,7 +28,9 @@ fn send(socket: &OsStr, state: &str) -> io::Result<()> {
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
         path => SocketAddr::from_pathname(OsStr::from_bytes(path))?,
     };
-    UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address).map(drop)
+    UnixDatagram::unbound()?
+        .send_to_addr(state.as_bytes(), &address)
+        .map(drop)
 }
 
 #[cfg(test)]

@@ -13,7 +13,11 @@ const LAB: &str = include_str!("../../../dialplan/lab.toml");
 
 /// Loads what the settings name. Errors say file, line and column, or why it can't be read.
 pub(crate) fn load(settings: &Dialplan) -> anyhow::Result<Arc<Plan>> {
-    let overrides: Vec<_> = settings.set.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
+    let overrides: Vec<_> = settings
+        .set
+        .iter()
+        .map(|(k, v)| (k.clone(), v.clone()))
+        .collect();
     let load = |name: &str, text: &str| Ok(Arc::new(Plan::load(name, text, &overrides)?));
     match settings.file.as_str() {
         "default" => load("default (built in)", DEFAULT),
@@ -32,7 +36,10 @@ mod tests {
     use super::*;
 
     fn settings(file: &str) -> Dialplan {
-        Dialplan { file: file.into(), ..Dialplan::default() }
+        Dialplan {
+            file: file.into(),
+            ..Dialplan::default()
+        }
     }
 
     #[test]
@@ -44,7 +51,13 @@ mod tests {
 
     #[test]
     fn a_missing_file_is_one_line() {
-        let error = format!("{:#}", load(&settings("/none/such.toml")).expect_err("no such file"));
-        assert!(error.starts_with("cannot read the dialplan /none/such.toml; name a file"), "{error}");
+        let error = format!(
+            "{:#}",
+            load(&settings("/none/such.toml")).expect_err("no such file")
+        );
+        assert!(
+            error.starts_with("cannot read the dialplan /none/such.toml; name a file"),
+            "{error}"
+        );
     }
 }

@@ -29,16 +29,25 @@ impl CdrLog {
     /// Opens the file for appending; an empty path is no file.
     pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
         if path.as_os_str().is_empty() {
-            return Ok(Self { lines: None, writer: None, lost: 0 });
+            return Ok(Self {
+                lines: None,
+                writer: None,
+                lost: 0,
+            });
         }
         let file = OpenOptions::new().create(true).append(true).open(path);
-        let file = file.with_context(|| format!("cannot write call records to {}", path.display()))?;
+        let file =
+            file.with_context(|| format!("cannot write call records to {}", path.display()))?;
         let (lines, queue) = bounded(QUEUE);
         let writer = std::thread::Builder::new()
             .name("cdr".into())
             .spawn(move || write_all(file, &queue))
             .context("cannot start the thread that writes call records")?;
-        Ok(Self { lines: Some(lines), writer: Some(writer), lost: 0 })
+        Ok(Self {
+            lines: Some(lines),
+            writer: Some(writer),
+            lost: 0,
+        })
     }
 
     /// Queues one record; never waits.
@@ -48,7 +57,10 @@ impl CdrLog {
             Ok(()) => {}
             Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
                 self.lost += 1;
-                tracing::error!(lost = self.lost, "a call record is lost: its file is too slow or failed");
+                tracing::error!(
+                    lost = self.lost,
+                    "a call record is lost: its file is too slow or failed"
+                );
             }
         }
     }
@@ -76,7 +88,11 @@ fn write_all(file: File, queue: &Receiver<String>) {
 }
 
 /// One flush for all that is queued.
-fn write_batch(file: &mut BufWriter<File>, first: String, queue: &Receiver<String>) -> io::Result<()> {
+fn write_batch(
+    file: &mut BufWriter<File>,
+    first: String,
+    queue: &Receiver<String>,
+) -> io::Result<()> {
     for line in std::iter::once(first).chain(queue.try_iter()) {
         file.write_all(line.as_bytes())?;
         file.write_all(b"\n")?;

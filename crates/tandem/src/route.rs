@@ -17,7 +17,10 @@ pub(crate) fn run(route: &Route) -> anyhow::Result<()> {
     let plan = plan::load(&settings)?;
     let (caller, called) = (Party::read(&route.from)?, Party::read(&route.to)?);
     let header = |name: &str| {
-        let named = route.header.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        let named = route
+            .header
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(name));
         named.map(|(_, value)| value.clone())
     };
     let decision = plan.explain(&Query {
@@ -49,7 +52,10 @@ impl Party {
         let parsed = sip::Uri::parse(&uri).map_err(|error| anyhow::anyhow!("`{text}`: {error}"))?;
         Ok(Self {
             user: parsed.user_decoded().unwrap_or_default().into_owned(),
-            host: parsed.host().map(|host| host.to_string()).unwrap_or_default(),
+            host: parsed
+                .host()
+                .map(|host| host.to_string())
+                .unwrap_or_default(),
         })
     }
 }
@@ -57,12 +63,19 @@ impl Party {
 fn describe(decision: &Decision) -> String {
     let mut text = format!("{}\n", summary(&decision.action));
     match &decision.rule {
-        Some(rule) => line(&mut text, "rule", &format!("{} (line {})", rule.name, rule.line)),
+        Some(rule) => line(
+            &mut text,
+            "rule",
+            &format!("{} (line {})", rule.name, rule.line),
+        ),
         None => line(&mut text, "rule", "none matches"),
     }
     if let Some(record) = &decision.record {
         let channels = if record.stereo { "stereo" } else { "mono" };
-        let template = record.template.as_deref().unwrap_or("the recorder's own name");
+        let template = record
+            .template
+            .as_deref()
+            .unwrap_or("the recorder's own name");
         line(&mut text, "recorded", &format!("{channels}, {template}"));
     }
     for (name, value) in &decision.fields {
@@ -112,7 +125,9 @@ fn summary(action: &Action) -> String {
             )
         }
         Action::Reject { code, reason } => {
-            let reason = reason.as_deref().unwrap_or_else(|| sip::reason_phrase(*code));
+            let reason = reason
+                .as_deref()
+                .unwrap_or_else(|| sip::reason_phrase(*code));
             format!("{name} {code} {reason}")
         }
         Action::Redirect { code, contacts } => format!("{name} {code} to {}", contacts.join(", ")),
@@ -130,7 +145,9 @@ fn codecs(codecs: &Codecs) -> String {
     match codecs {
         Codecs::Caller => "the caller's codecs".to_owned(),
         Codecs::List(list) => {
-            let names = list.iter().map(|codec| format!("{}/{}", codec.name, codec.clock_rate));
+            let names = list
+                .iter()
+                .map(|codec| format!("{}/{}", codec.name, codec.clock_rate));
             names.collect::<Vec<_>>().join(", ")
         }
     }

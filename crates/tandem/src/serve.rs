@@ -1,5 +1,6 @@
 //! Builds the server out of its parts, says that it is ready, and runs it.
 
+use std::collections::VecDeque;
 use std::io::Write;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -8,11 +9,12 @@ use anyhow::Context;
 use audio::Registry;
 use b2bua::{B2bua, Epoch};
 use dialplan::Plan;
-use engine::{Engine, EngineConfig};
+use engine::{Engine, EngineConfig, PacketIo};
 use net::resolve::Resolver;
 use net::rtp::{PortPool, ShardSockets};
 use net::sip::{ListenSpec, SipSockets};
 use recorder::{Recorder, RecorderConfig};
+use rustix::rand::GetRandomFlags;
 use tokio::sync::Notify;
 
 use crate::clips::Clips;
@@ -53,13 +55,27 @@ fn build(config: &Config, descriptors: Option<u64>) -> anyhow::Result<Driver> {
         idle: Duration::from_secs(config.sip.idle_timeout_s),
         ..net::sip::Limits::default()
     };
-    let sip = SipSockets::bind(&config.sip.listen, limits, SipFramer::make(sip::Limits::default()))
-        .context("start with --sip, or end what holds the port")?;
+    let sip = SipSockets::bind(
+        &config.sip.listen,
+        limits,
+        SipFramer::make(sip::Limits::default()),
+    )
+    .context("start with --sip, or end what holds the port")?;
 
     let registry = Arc::new(codecs());
     let woken = Arc::new(Notify::new());
-    let engine = start_engine(config, &ports, &registry, &woken)?;
-    let recorder = start_recorder(&storage, &registry, &woken)?;
+    let wake: Wake = {
+        let woken = Arc::clone(&woken);
+        Arc::new(move || woken.notify_one())
+    };
+    let engine = start_engine(
+        config,
+        &ports,
+        &registry,
+        &wake,
+        u64::from_ne_bytes(random()?),
+    )?;
+    let recorder = start_recorder(&storage, &registry, &wake)?;
     let reload = {
         let settings = config.dialplan.clone();
         Box::new(move || plan::load(&settings))
@@ -101,65 +117,77 @@ fn signalling(config: &Config, bound: &[ListenSpec], plan: Arc<Plan>) -> anyhow:
         listeners: listeners.collect(),
         ..sip::Config::default()
     };
-    let settings = b2bua::Config { sip, max_calls: config.calls.max, ..b2bua::Config::default() };
-    let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let epoch = Epoch { instant: Instant::now(), unix };
-    Ok(B2bua::new(settings, plan, seed()?, epoch))
+    let settings = b2bua::Config {
+        sip,
+        max_calls: config.calls.max,
+        ..b2bua::Config::default()
+    };
+    let unix = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    let epoch = Epoch {
+        instant: Instant::now(),
+        unix,
+    };
+    Ok(B2bua::new(settings, plan, random()?, epoch))
 }
 
-/// 32 bytes from the system.
-fn seed() -> anyhow::Result<[u8; 32]> {
-    let mut seed = [0; 32];
+/// Bytes that nobody can guess.
+fn random<const N: usize>() -> anyhow::Result<[u8; N]> {
+    let mut bytes = [0; N];
     let mut filled = 0;
-    while filled < seed.len() {
-        let flags = rustix::rand::GetRandomFlags::empty();
-        filled += rustix::rand::getrandom(&mut seed[filled..], flags)
+    while filled < N {
+        filled += rustix::rand::getrandom(&mut bytes[filled..], GetRandomFlags::empty())
             .context("the system gives no random bytes")?;
     }
-    Ok(seed)
+    Ok(bytes)
 }
 
 fn start_engine(
     config: &Config,
     ports: &PortPool,
     registry: &Arc<Registry>,
-    woken: &Arc<Notify>,
+    wake: &Wake,
+    seed: u64,
 ) -> anyhow::Result<Engine> {
-    let threads = match config.media.threads {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        given => given,
-    };
-    let mut sockets = (0..threads)
-        .map(|_| ShardSockets::new(ports.clone()).map(ShardIo))
-        .collect::<Result<Vec<_>, _>>()
-        .context("cannot open the media engine's sockets")?;
-    let settings = EngineConfig {
-        shards: threads,
-        threads,
+    let mut settings = EngineConfig {
         tick: Duration::from_millis(config.media.tick_ms),
+        seed,
         ..EngineConfig::default()
     };
-    let woken = Arc::clone(woken);
-    let make_io = |_| -> Box<dyn engine::PacketIo> {
-        Box::new(sockets.pop().expect("one set of sockets for each shard"))
+    if config.media.threads > 0 {
+        settings.threads = config.media.threads;
+        settings.shards = config.media.threads;
+    }
+    let sockets = (0..settings.shards).map(|_| ShardSockets::new(ports.clone()).map(ShardIo));
+    let mut sockets = sockets
+        .collect::<Result<VecDeque<_>, _>>()
+        .context("cannot open the media engine's sockets")?;
+    let make_io = |_| -> Box<dyn PacketIo> {
+        Box::new(
+            sockets
+                .pop_front()
+                .expect("one set of sockets for each shard"),
+        )
     };
-    let wake = Arc::new(move || woken.notify_one());
-    Engine::start(settings, Arc::clone(registry), make_io, wake).context("cannot start the media engine")
+    Engine::start(settings, Arc::clone(registry), make_io, Arc::clone(wake))
+        .context("cannot start the media engine")
 }
+
+/// Wakes the driver's task from another thread.
+type Wake = Arc<dyn Fn() + Send + Sync>;
 
 fn start_recorder(
     storage: &Storage,
     registry: &Arc<Registry>,
-    woken: &Arc<Notify>,
+    wake: &Wake,
 ) -> anyhow::Result<Recorder> {
     let settings = RecorderConfig {
         directory: storage.directory.clone(),
         max_bytes: storage.max_bytes,
         ..RecorderConfig::default()
     };
-    let woken = Arc::clone(woken);
-    let wake = Arc::new(move || woken.notify_one());
-    Recorder::start(settings, Arc::clone(registry), wake)
+    Recorder::start(settings, Arc::clone(registry), Arc::clone(wake))
         .with_context(|| storage::advice(&storage.directory))
 }
 
@@ -191,10 +219,16 @@ fn say_what_is_in_force(
 fn announce(bound: &[ListenSpec]) {
     let line = format!("ready sip={} pid={}\n", join(bound), std::process::id());
     let mut stdout = std::io::stdout().lock();
-    let _ = stdout.write_all(line.as_bytes()).and_then(|()| stdout.flush());
+    let _ = stdout
+        .write_all(line.as_bytes())
+        .and_then(|()| stdout.flush());
 }
 
 /// Listeners as one word.
 pub(crate) fn join(listeners: &[ListenSpec]) -> String {
-    listeners.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
+    listeners
+        .iter()
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(",")
 }

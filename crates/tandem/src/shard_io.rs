@@ -21,11 +21,12 @@ impl PacketIo for ShardIo {
     }
 
     fn receive(&mut self, sink: &mut dyn FnMut(PortId, SocketAddr, &mut [u8])) {
-        self.0.receive(|port, from, packet| sink(PortId(port), from, packet));
+        self.0
+            .receive(|port, from, packet| sink(PortId(port), from, packet));
     }
 
     fn send(&mut self, port: PortId, to: SocketAddr, packet: &[u8]) {
-        self.0.send(port, to, packet);
+        self.0.send(port.0, to, packet);
     }
 
     fn flush(&mut self) {

@@ -30,14 +30,26 @@ impl Storage {
             0 => default_budget(&directory),
             given => given,
         };
-        Ok(Self { directory, kind: in_words(kind), max_bytes })
+        Ok(Self {
+            directory,
+            kind: in_words(kind),
+            max_bytes,
+        })
     }
 
     /// Says whether a server could record there, and changes nothing.
     pub(crate) fn check(&self) -> anyhow::Result<()> {
         let absolute = std::path::absolute(&self.directory)?;
-        let existing = absolute.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));
-        ensure!(existing.is_dir(), "{}: {} is no directory", advice(&self.directory), existing.display());
+        let existing = absolute
+            .ancestors()
+            .find(|path| path.exists())
+            .unwrap_or_else(|| Path::new("/"));
+        ensure!(
+            existing.is_dir(),
+            "{}: {} is no directory",
+            advice(&self.directory),
+            existing.display()
+        );
         rustix::fs::access(existing, rustix::fs::Access::WRITE_OK)
             .with_context(|| advice(&self.directory))
     }
@@ -45,12 +57,17 @@ impl Storage {
 
 /// What to do about a directory that can't be used.
 pub(crate) fn advice(directory: &Path) -> String {
-    format!("cannot record into {}; name another directory with --recordings", directory.display())
+    format!(
+        "cannot record into {}; name another directory with --recordings",
+        directory.display()
+    )
 }
 
 fn in_words(kind: FileSystem) -> String {
     match kind {
-        FileSystem::Tmpfs { size_bytes: Some(size) } => format!("tmpfs of {} MiB", size >> 20),
+        FileSystem::Tmpfs {
+            size_bytes: Some(size),
+        } => format!("tmpfs of {} MiB", size >> 20),
         FileSystem::Tmpfs { size_bytes: None } => "tmpfs without a limit".to_owned(),
         FileSystem::Ramfs => "ramfs".to_owned(),
         _ => "a file system that is not memory".to_owned(),
@@ -62,22 +79,38 @@ mod tests {
     use super::*;
 
     fn plan(directory: &str, max_bytes: u64) -> Storage {
-        let settings = Recordings { directory: directory.into(), max_bytes };
+        let settings = Recordings {
+            directory: directory.into(),
+            max_bytes,
+        };
         Storage::plan(&settings).expect("no file is touched")
     }
 
     #[test]
     fn a_directory_and_a_budget_that_are_named_are_taken() {
         let storage = plan("/proc/none/such", 7);
-        assert_eq!((storage.directory.to_str(), storage.max_bytes), (Some("/proc/none/such"), 7));
+        assert_eq!(
+            (storage.directory.to_str(), storage.max_bytes),
+            (Some("/proc/none/such"), 7)
+        );
         assert_eq!(storage.kind, "a file system that is not memory");
     }
 
     #[test]
     fn a_file_is_no_place_for_recordings() {
-        let error = plan("/proc/self/status", 0).check().expect_err("a file").to_string();
-        assert!(error.starts_with("cannot record into /proc/self/status; name another"), "{error}");
-        assert!(plan("/proc/self/status/below", 0).check().is_err());
+        let error = plan("/proc/self/status", 0)
+            .check()
+            .expect_err("a file")
+            .to_string();
+        assert!(
+            error.starts_with("cannot record into /proc/self/status; name another"),
+            "{error}"
+        );
+        let below = Recordings {
+            directory: "/proc/self/status/below".into(),
+            max_bytes: 0,
+        };
+        assert!(Storage::plan(&below).is_err());
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use net::sip::{Framer, FramingError, MakeFramer, Outgoing, Transport};
+use net::sip::{CloseReason, Framer, FramingError, MakeFramer, Outgoing, Transport};
+use sip::FailedFlow;
 use sip::framer::{Frame, StreamFramer};
 
 /// The network's transport for one of `sip`'s, where there is one.
@@ -44,6 +45,25 @@ pub(crate) fn outgoing(transmit: sip::Transmit) -> Option<Outgoing> {
     })
 }
 
+/// Whom a closed connection cuts off; nobody when it simply ended, because what is still to be
+/// said goes over a new one.
+pub(crate) fn cut_off(flow: net::sip::Flow, reason: CloseReason) -> Option<FailedFlow> {
+    match reason {
+        CloseReason::NotConnected(_) | CloseReason::Failed(_) | CloseReason::SlowReader => {
+            Some(unreachable(flow.transport, flow.remote))
+        }
+        _ => None,
+    }
+}
+
+/// A peer that nothing can be sent to.
+pub(crate) fn unreachable(transport: Transport, remote: SocketAddr) -> FailedFlow {
+    FailedFlow {
+        transport: sip_transport(transport),
+        remote,
+    }
+}
+
 /// SIP's framing for the network's streams.
 #[derive(Debug)]
 pub(crate) struct SipFramer {
@@ -54,7 +74,12 @@ pub(crate) struct SipFramer {
 impl SipFramer {
     /// A framer for a connection to `peer`, as the network asks for one.
     pub(crate) fn make(limits: sip::Limits) -> MakeFramer {
-        Arc::new(move |peer| Box::new(Self { framer: StreamFramer::new(limits), peer }))
+        Arc::new(move |peer| {
+            Box::new(Self {
+                framer: StreamFramer::new(limits),
+                peer,
+            })
+        })
     }
 }
 
@@ -69,16 +94,21 @@ impl Framer for SipFramer {
             Ok(Some(Frame::Message(bytes))) => Ok(Some(net::sip::Frame::Message(bytes))),
             Ok(Some(Frame::Ping)) => Ok(Some(net::sip::Frame::KeepAlivePing)),
             Err(error) => {
-                let answer = error.status().and_then(|status| {
-                    sip::refusal(self.framer.pending(), status, self.peer)
-                });
-                Err(FramingError { farewell: answer.unwrap_or_default() })
+                let answer = error
+                    .status()
+                    .and_then(|status| sip::refusal(self.framer.pending(), status, self.peer));
+                Err(FramingError {
+                    farewell: answer.unwrap_or_default(),
+                })
             }
         }
     }
 
     fn is_partial(&self) -> bool {
         let between = |byte: &u8| matches!(byte, b'\r' | b'\n');
-        self.framer.pending().first().is_some_and(|first| !between(first))
+        self.framer
+            .pending()
+            .first()
+            .is_some_and(|first| !between(first))
     }
 }

@@ -19,6 +19,7 @@
 
 use std::fmt;
 use std::io;
+use std::mem::MaybeUninit;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -35,7 +36,6 @@ pub struct ShardSockets {
     epoll: OwnedFd,
     /// By slot of the port id; dense, so a packet finds its socket with one index.
     attached: Vec<Option<Attached>>,
-    ready: Vec<epoll::Event>,
     scratch: Box<[u8]>,
     counters: Arc<ShardCounters>,
 }
@@ -80,7 +80,6 @@ impl ShardSockets {
             pool,
             epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
             attached: Vec::new(),
-            ready: Vec::with_capacity(Self::EVENTS),
             // One byte more than allowed, so that a longer packet is told from one that fits.
             scratch: vec![0; Self::MAX_PACKET + 1].into_boxed_slice(),
             counters: Arc::default(),
@@ -140,18 +139,23 @@ impl ShardSockets {
     /// Hands every packet that is ready to `sink`, up to [`Self::BUDGET`]: port, source, bytes
     /// (which the sink may rewrite in place). Never waits.
     pub fn receive(&mut self, mut sink: impl FnMut(u32, SocketAddr, &mut [u8])) {
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        let mut space = [const { MaybeUninit::uninit() }; Self::EVENTS];
         let mut budget = Self::BUDGET;
-        while budget > 0 && self.poll() {
-            let full = self.ready.len() == Self::EVENTS;
-            let mut ready = std::mem::take(&mut self.ready);
+        while budget > 0 {
+            // Interrupted is the only error that a valid set can give; the next tick looks again.
+            let Ok((ready, _)) = epoll::wait(&self.epoll, &mut space, Some(&now)) else {
+                return;
+            };
             for event in ready.iter().take(budget) {
                 self.receive_one(event.data.u64() as u32, &mut sink);
             }
             budget = budget.saturating_sub(ready.len());
-            ready.clear();
-            self.ready = ready;
-            if !full {
-                break;
+            if ready.len() < Self::EVENTS {
+                return;
             }
         }
     }
@@ -175,22 +179,6 @@ impl ShardSockets {
     fn socket(&self, port: u32) -> Option<&UdpSocket> {
         let attached = self.attached.get(slot_index(port))?.as_ref()?;
         (attached.port == port).then_some(&*attached.socket)
-    }
-
-    /// Fills `ready`; false when nothing is.
-    fn poll(&mut self) -> bool {
-        let now = Timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        let buffer = rustix::buffer::spare_capacity(&mut self.ready);
-        match epoll::wait(&self.epoll, buffer, Some(&now)) {
-            Ok(count) => count > 0,
-            Err(_) => {
-                // Interrupted is the only error a valid set can give; the next tick looks again.
-                false
-            }
-        }
     }
 
     fn receive_one(&mut self, port: u32, sink: &mut impl FnMut(u32, SocketAddr, &mut [u8])) {
@@ -253,6 +241,12 @@ mod tests {
         let mut all = Vec::new();
         shard.receive(|port, from, bytes| all.push((port, from, bytes.to_vec())));
         all
+    }
+
+    #[test]
+    fn shards_may_move_between_threads() {
+        fn is_send<T: Send>() {}
+        is_send::<ShardSockets>();
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::sync::Mutex;
 
-use audio::tap::{TapWriter, tap};
+use audio::tap::{TapFrame, TapWriter, tap};
 use rustix::mount::{MountFlags, UnmountFlags};
 use tempfile::TempDir;
 
@@ -28,9 +28,12 @@ impl Bench {
     fn with_queue(directory: &Path, max_bytes: u64, queue: usize) -> Self {
         let (sender, events) = crossbeam_channel::bounded(queue);
         let (_, jobs) = crossbeam_channel::bounded(1);
+        let mut registry = Registry::new();
+        registry.register(Box::new(g711::Pcma));
         let shared = Shared {
             directory: directory.to_owned(),
             budget: Budget::new(directory.to_owned(), max_bytes, 0),
+            registry: Arc::new(registry),
             wake: Arc::new(|| {}),
             threads: vec![Load::default()],
             latest: Mutex::new(Latest::default()),
@@ -39,7 +42,6 @@ impl Bench {
             index: 0,
             jobs,
             events: sender,
-            registry: Arc::new(Registry::new()),
             shared: Arc::new(shared),
             flush: Duration::from_millis(500),
         };
@@ -175,6 +177,64 @@ fn tap_that_is_dropped_ends_the_recording() {
     ));
     assert_eq!(samples_in(&fs::read(&path).unwrap()), 16_800);
     assert_eq!(bench.state.writer.shared.threads[0].read(), 0);
+}
+
+#[test]
+fn writer_that_stalls_loses_frames_and_no_time() {
+    let dir = TempDir::new().unwrap();
+    let mut bench = Bench::new(dir.path(), 1 << 30);
+    let mut tap = bench.open(1);
+    let path = bench.started();
+    let codec = TapMark::Codec {
+        at: Duration::ZERO,
+        side: 0,
+        payload_type: 8,
+        name: "PCMA",
+        clock_rate: 8000,
+        channels: 1,
+        fmtp: "",
+    };
+    assert!(tap.mark(&codec));
+    let mut refused = 0;
+    for index in 0..1000_u32 {
+        let at = Duration::from_millis(20 * u64::from(index));
+        let frame = TapFrame {
+            side: 0,
+            at,
+            ssrc: 1,
+            sequence: index as u16,
+            timestamp: index * 160,
+            payload_type: 8,
+            payload: &[0xaa; 160],
+        };
+        refused += u64::from(!tap.push(&frame));
+        bench.now += Duration::from_millis(20);
+        // From 5 s to 15 s the writer doesn't come round.
+        if index % 5 == 4 && !(250..750).contains(&index) {
+            bench.state.cycle(bench.now, false);
+        }
+    }
+    tap.mark(&TapMark::Stop {
+        at: Duration::from_secs(20),
+    });
+    bench.state.cycle(bench.now, false);
+    let Ok(RecorderEvent::Finished {
+        samples,
+        dropped,
+        legs,
+        ..
+    }) = bench.events.try_recv()
+    else {
+        panic!("not finished");
+    };
+    assert_eq!((samples, dropped), (160_000, refused));
+    assert!((450..500).contains(&refused), "{refused}");
+    assert_eq!(legs[0].silence, refused * 160);
+    let wav = hound::WavReader::open(&path).unwrap();
+    let left: Vec<i16> = wav.into_samples().step_by(2).map(Result::unwrap).collect();
+    let loud = |from: usize, to: usize| left[from..to].iter().all(|sample| *sample > 30_000);
+    assert!(loud(0, 40_000) && loud(120_800, 160_000));
+    assert!(left[60_000..119_840].iter().all(|sample| *sample == 0));
 }
 
 #[test]

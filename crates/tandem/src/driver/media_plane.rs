@@ -1,7 +1,6 @@
 //! The driver's half that faces the media plane: ports and clips for a call, commands to the
 //! engine, taps to the recorder.
 
-
 use std::time::{Instant, SystemTime};
 
 use b2bua::{CallId, Prepare, PrepareError, Prepared};
@@ -35,7 +34,9 @@ impl Driver {
             Some(Request::Loading) => {
                 self.state.preparing.insert(call, prepare);
             }
-            None => self.b2bua.handle_prepared(now, call, Err(PrepareError::NoClip)),
+            None => self
+                .b2bua
+                .handle_prepared(now, call, Err(PrepareError::NoClip)),
         }
     }
 
@@ -43,7 +44,9 @@ impl Driver {
     pub(super) fn on_clip(&mut self, now: Instant, call: CallId, readable: bool) {
         match self.state.preparing.remove(&call) {
             Some(prepare) if readable => self.prepared(now, &prepare),
-            Some(_) => self.b2bua.handle_prepared(now, call, Err(PrepareError::NoClip)),
+            Some(_) => self
+                .b2bua
+                .handle_prepared(now, call, Err(PrepareError::NoClip)),
             None => self.clips.release(call),
         }
     }
@@ -57,16 +60,22 @@ impl Driver {
                 Ok(lease) => ports.push((PortId(lease.port), lease.rtp)),
                 Err(error) => {
                     tracing::error!(%call, %error, "no RTP port for a call");
-                    ports.iter().for_each(|(port, _)| self.ports.release(port.0));
+                    ports
+                        .iter()
+                        .for_each(|(port, _)| self.ports.release(port.0));
                     self.clips.release(call);
-                    self.b2bua.handle_prepared(now, call, Err(PrepareError::NoPort));
+                    self.b2bua
+                        .handle_prepared(now, call, Err(PrepareError::NoPort));
                     return;
                 }
             }
         }
-        self.state.holders.extend(ports.iter().map(|(port, _)| (*port, call)));
+        self.state
+            .holders
+            .extend(ports.iter().map(|(port, _)| (*port, call)));
         let clip = prepare.clip.is_some().then(|| ClipId(call.as_u64()));
-        self.b2bua.handle_prepared(now, call, Ok(Prepared { ports, clip }));
+        self.b2bua
+            .handle_prepared(now, call, Ok(Prepared { ports, clip }));
     }
 
     /// Takes ports back, and with them the clip of the call that held them.
@@ -89,34 +98,58 @@ impl Driver {
 
     /// Gives the engine what it has room for.
     pub(super) fn retry_commands(&mut self) {
-        self.state.waiting.offer(|command| self.engine.try_command(command));
+        self.state
+            .waiting
+            .offer(|command| self.engine.try_command(command).err());
     }
 
     fn translate(&mut self, command: MediaCommand) -> Option<EngineCommand> {
         Some(match command {
             MediaCommand::Start { session, spec } => {
                 let clip = self.clip(&spec);
-                EngineCommand::Start { session, spec, clip, tap: None }
+                EngineCommand::Start {
+                    session,
+                    spec,
+                    clip,
+                    tap: None,
+                }
             }
-            MediaCommand::Update { session, spec } => EngineCommand::Update { session, spec },
+            MediaCommand::Update { session, spec } => {
+                let clip = self.clip(&spec);
+                EngineCommand::Update {
+                    session,
+                    spec,
+                    clip,
+                }
+            }
             MediaCommand::Stop { session } => EngineCommand::Stop { session },
             MediaCommand::StartRecording { session, recording } => {
                 let tap = self.open_recording(session, recording)?;
-                EngineCommand::SetTap { session, tap: Some(tap) }
+                EngineCommand::SetTap {
+                    session,
+                    tap: Some(tap),
+                }
             }
             MediaCommand::StopRecording { session } => EngineCommand::SetTap { session, tap: None },
+            _ => return None,
         })
     }
 
     fn clip(&self, spec: &SessionSpec) -> Option<audio::clip::Clip> {
         match spec.program {
-            Program::Play { clip: ClipId(call), .. } => self.clips.held(CallId::from_u64(call)),
+            Program::Play {
+                clip: ClipId(call), ..
+            } => self.clips.held(CallId::from_u64(call)),
             _ => None,
         }
     }
 
     /// Opens the file and the tap into it. A call goes on without a recording that can't be made.
-    fn open_recording(&mut self, session: SessionId, spec: RecordingSpec) -> Option<audio::tap::TapWriter> {
+    fn open_recording(
+        &mut self,
+        session: SessionId,
+        spec: RecordingSpec,
+    ) -> Option<audio::tap::TapWriter> {
         let (writer, reader) = audio::tap::tap(TAP_FRAMES);
         let request = RecordingRequest {
             id: spec.id,
@@ -130,7 +163,8 @@ impl Driver {
         let call = CallId::from_u64(session.0);
         match self.recorder.open(request) {
             Ok(path) => {
-                self.b2bua.handle_recording(call, path.display().to_string());
+                self.b2bua
+                    .handle_recording(call, path.display().to_string());
                 Some(writer)
             }
             Err(error) => {
@@ -145,7 +179,12 @@ impl Driver {
             RecorderEvent::Started { path, .. } => {
                 tracing::info!(path = %path.display(), "recording");
             }
-            RecorderEvent::Finished { path, duration, dropped, .. } => {
+            RecorderEvent::Finished {
+                path,
+                duration,
+                dropped,
+                ..
+            } => {
                 tracing::debug!(path = %path.display(), ?duration, dropped, "recording finished");
             }
             RecorderEvent::Failed { path, reason, .. } => {

@@ -6,7 +6,6 @@
 use std::collections::VecDeque;
 
 use engine::EngineCommand;
-use media::command::SessionId;
 
 /// Commands that wait, oldest first.
 #[derive(Debug, Default)]
@@ -16,21 +15,24 @@ impl CommandQueue {
     /// Adds a command behind those that wait.
     pub(super) fn push(&mut self, command: EngineCommand) {
         if let EngineCommand::Update { session, .. } = &command {
-            let last = self.0.iter().rposition(|waiting| session_of(waiting) == Some(*session));
-            if let Some(last) = last {
-                if matches!(self.0[last], EngineCommand::Update { .. }) {
-                    self.0[last] = command;
-                    return;
-                }
+            let last = self
+                .0
+                .iter()
+                .rposition(|waiting| waiting.session() == *session);
+            if let Some(last) = last
+                && matches!(self.0[last], EngineCommand::Update { .. })
+            {
+                self.0[last] = command;
+                return;
             }
         }
         self.0.push_back(command);
     }
 
-    /// Hands commands over until one is given back.
-    pub(super) fn offer(&mut self, mut take: impl FnMut(EngineCommand) -> Result<(), EngineCommand>) {
+    /// Hands commands over until `take` gives one back.
+    pub(super) fn offer(&mut self, mut take: impl FnMut(EngineCommand) -> Option<EngineCommand>) {
         while let Some(command) = self.0.pop_front() {
-            if let Err(command) = take(command) {
+            if let Some(command) = take(command) {
                 self.0.push_front(command);
                 return;
             }
@@ -43,43 +45,44 @@ impl CommandQueue {
     }
 }
 
-fn session_of(command: &EngineCommand) -> Option<SessionId> {
-    match command {
-        EngineCommand::Start { session, .. }
-        | EngineCommand::Update { session, .. }
-        | EngineCommand::SetTap { session, .. }
-        | EngineCommand::Stop { session } => Some(*session),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use media::command::{Program, SessionSpec};
+    use media::command::{Program, SessionId, SessionSpec};
 
     use super::*;
 
     fn update(session: u64, program: Program) -> EngineCommand {
-        let spec = SessionSpec { legs: [None, None], program };
-        EngineCommand::Update { session: SessionId(session), spec }
+        let spec = SessionSpec {
+            legs: [None, None],
+            program,
+        };
+        EngineCommand::Update {
+            session: SessionId(session),
+            spec,
+            clip: None,
+        }
     }
 
     fn stop(session: u64) -> EngineCommand {
-        EngineCommand::Stop { session: SessionId(session) }
+        EngineCommand::Stop {
+            session: SessionId(session),
+        }
     }
 
     fn names(queue: &mut CommandQueue, room: usize) -> Vec<String> {
         let mut taken = Vec::new();
         queue.offer(|command| {
             if taken.len() == room {
-                return Err(command);
+                return Some(command);
             }
             taken.push(match &command {
-                EngineCommand::Update { session, spec } => format!("{} {:?}", session.0, spec.program),
+                EngineCommand::Update { session, spec, .. } => {
+                    format!("{} {:?}", session.0, spec.program)
+                }
                 EngineCommand::Stop { session } => format!("{} stop", session.0),
                 other => panic!("{other:?}"),
             });
-            Ok(())
+            None
         });
         taken
     }
@@ -87,7 +90,9 @@ mod tests {
     #[test]
     fn order_is_kept_when_the_engine_is_full() {
         let mut queue = CommandQueue::default();
-        [1, 2, 3].into_iter().for_each(|session| queue.push(stop(session)));
+        [1, 2, 3]
+            .into_iter()
+            .for_each(|session| queue.push(stop(session)));
         assert_eq!(names(&mut queue, 1), ["1 stop"]);
         assert_eq!(names(&mut queue, 0), [""; 0]);
         queue.push(stop(4));
@@ -103,6 +108,9 @@ mod tests {
         queue.push(update(1, Program::Bridge));
         queue.push(stop(2));
         queue.push(update(2, Program::Bridge));
-        assert_eq!(names(&mut queue, 9), ["1 Bridge", "2 Silence", "2 stop", "2 Bridge"]);
+        assert_eq!(
+            names(&mut queue, 9),
+            ["1 Bridge", "2 Silence", "2 stop", "2 Bridge"]
+        );
     }
 }
