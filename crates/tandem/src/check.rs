@@ -45,7 +45,7 @@ fn describe(config: &Config) -> anyhow::Result<String> {
         ("capacity", capacity(&ports)),
         (
             "dialplan",
-            format!("{}, {} rules", config.dialplan.file, plan.rules().len()),
+            format!("{}, {} rules", config.dialplan.file, plan.rules().count()),
         ),
         ("recordings", recordings(&storage)),
         ("codecs", codecs.join(", ")),

@@ -153,10 +153,7 @@ fn read(path: &Path) -> Result<(Version, Clip), ClipError> {
     let all = reader
         .into_samples::<i16>()
         .collect::<Result<Vec<_>, _>>()?;
-    let mono = all
-        .chunks_exact(channels)
-        .map(mean)
-        .collect();
+    let mono = all.chunks_exact(channels).map(mean).collect();
     Ok((
         version,
         Clip {

@@ -170,7 +170,8 @@ fn start_engine(
                 .expect("one set of sockets for each shard"),
         )
     };
-    Engine::start(&settings, registry, make_io, wake).context("cannot start the media engine")
+    Engine::start(settings, Arc::clone(registry), make_io, Arc::clone(wake))
+        .context("cannot start the media engine")
 }
 
 /// Wakes the driver's task from another thread.

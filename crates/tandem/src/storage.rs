@@ -106,7 +106,11 @@ mod tests {
             error.starts_with("cannot record into /proc/self/status; name another"),
             "{error}"
         );
-        assert!(plan("/proc/self/status/below", 0).check().is_err());
+        let below = Recordings {
+            directory: "/proc/self/status/below".into(),
+            max_bytes: 0,
+        };
+        assert!(Storage::plan(&below).is_err());
     }
 
     #[test]
