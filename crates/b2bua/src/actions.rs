@@ -49,11 +49,15 @@ impl B2bua {
         } else {
             None
         };
-        let _ = self.endpoint.provisional(now, usage, code, None, Vec::new(), body);
+        let _ = self
+            .endpoint
+            .provisional(now, usage, code, None, Vec::new(), body);
     }
 
     fn accept_caller(&mut self, now: Instant, id: CallId) {
-        let Some(call) = self.call_mut(id) else { return };
+        let Some(call) = self.call_mut(id) else {
+            return;
+        };
         call.facts.answer = Some(now);
         let usage = call.a.usage;
         let body = if call.kind.is_direct() {
@@ -66,8 +70,12 @@ impl B2bua {
     }
 
     fn ack_callee(&mut self, now: Instant, id: CallId) {
-        let Some(call) = self.call_mut(id) else { return };
-        let Some(usage) = call.usage(Side::B) else { return };
+        let Some(call) = self.call_mut(id) else {
+            return;
+        };
+        let Some(usage) = call.usage(Side::B) else {
+            return;
+        };
         let offerless = headers::body(&call.a.invite).is_none();
         if call.kind.is_direct() && offerless && call.is_up() {
             call.ack_owed = Some(Side::B);
@@ -79,9 +87,10 @@ impl B2bua {
     fn reject_caller(&mut self, now: Instant, id: CallId) {
         let Some(call) = self.call(id) else { return };
         let usage = call.a.usage;
-        let cause = call.cause.clone().unwrap_or_else(|| {
-            Cause::from_status(Party::Server, 500, "fault")
-        });
+        let cause = call
+            .cause
+            .clone()
+            .unwrap_or_else(|| Cause::from_status(Party::Server, 500, "fault"));
         let mut fields = vec![HeaderField::Known(Name::Reason, cause.reason_header())];
         if cause.sip == 503 {
             fields.push(retry_after());
@@ -94,7 +103,9 @@ impl B2bua {
     }
 
     fn cancel_branches(&mut self, now: Instant, id: CallId) {
-        let Some(call) = self.call_mut(id) else { return };
+        let Some(call) = self.call_mut(id) else {
+            return;
+        };
         let answered = call.is_up();
         let fields = if answered {
             // RFC 3326 section 3.1: the phones that rang in vain need not show a missed call.
@@ -119,8 +130,12 @@ impl B2bua {
     }
 
     fn bye(&mut self, now: Instant, id: CallId, side: Side) {
-        let Some(call) = self.call_mut(id) else { return };
-        let Some(usage) = call.usage(side) else { return };
+        let Some(call) = self.call_mut(id) else {
+            return;
+        };
+        let Some(usage) = call.usage(side) else {
+            return;
+        };
         let fields = reason_fields(call);
         let owes_ack = call.ack_owed.take_if(|owed| *owed == side).is_some();
         if owes_ack {
@@ -133,13 +148,20 @@ impl B2bua {
     /// Brings the media plane to what has been negotiated. A call whose caller has not agreed to
     /// anything yet has no media.
     pub(crate) fn sync_media(&mut self, id: CallId) {
-        let Some(call) = self.call_mut(id) else { return };
+        let Some(call) = self.call_mut(id) else {
+            return;
+        };
         let program = match &call.kind {
             Kind::Local(program) => program.clone(),
             Kind::Bridge(_) => media::command::Program::Bridge,
         };
-        let Some(caller) = call.media[0].spec() else { return };
-        let spec = SessionSpec { legs: [Some(caller), call.media[1].spec()], program };
+        let Some(caller) = call.media[0].spec() else {
+            return;
+        };
+        let spec = SessionSpec {
+            legs: [Some(caller), call.media[1].spec()],
+            program,
+        };
         let session = SessionId(id.as_u64());
         let command = if std::mem::replace(&mut call.media_started, true) {
             MediaCommand::Update { session, spec }
@@ -153,7 +175,9 @@ impl B2bua {
     }
 
     fn start_recording(&mut self, id: CallId) {
-        let Some(call) = self.call_mut(id) else { return };
+        let Some(call) = self.call_mut(id) else {
+            return;
+        };
         if !call.media_started || call.recording {
             return;
         }
@@ -173,14 +197,21 @@ impl B2bua {
             fields: fields.into_iter().map(|(k, v)| (k.to_owned(), v)).collect(),
         };
         let session = SessionId(id.as_u64());
-        self.outputs.push_back(Output::Media(MediaCommand::StartRecording { session, recording }));
+        self.outputs
+            .push_back(Output::Media(MediaCommand::StartRecording {
+                session,
+                recording,
+            }));
     }
 
     fn stop_media(&mut self, now: Instant, id: CallId) {
-        let Some(call) = self.call_mut(id) else { return };
+        let Some(call) = self.call_mut(id) else {
+            return;
+        };
         if call.media_started {
             let session = SessionId(id.as_u64());
-            self.outputs.push_back(Output::Media(MediaCommand::Stop { session }));
+            self.outputs
+                .push_back(Output::Media(MediaCommand::Stop { session }));
         } else {
             self.finish(now, id, None);
         }
@@ -197,23 +228,28 @@ impl B2bua {
         for branch in &call.branches {
             self.usages.remove(&branch.usage);
         }
-        let ports: Vec<_> =
-            call.media.iter().filter_map(|leg| leg.port.map(|(port, _)| port)).collect();
+        let ports: Vec<_> = call
+            .media
+            .iter()
+            .filter_map(|leg| leg.port.map(|(port, _)| port))
+            .collect();
         if !ports.is_empty() {
             self.outputs.push_back(Output::Release { ports });
         }
-        let media = stats.map(|stats| {
-            [0, 1].map(|leg| CdrMedia::new(call.media[leg].codec(), &stats[leg]))
-        });
+        let media = stats
+            .map(|stats| [0, 1].map(|leg| CdrMedia::new(call.media[leg].codec(), &stats[leg])));
         let leg_b = call
             .branches
             .iter()
             .find(|branch| call.b.as_ref().is_some_and(|b| b.usage == branch.usage))
-            .or(call.branches.last())
-            .map(|branch| CdrLeg { target: branch.target.clone(), call_id: branch.call_id.clone() });
-        let cause = call.cause.unwrap_or_else(|| {
-            Cause::after_answer(Party::Server, NORMAL_CLEARING, "ended")
-        });
+            .or_else(|| call.branches.last())
+            .map(|branch| CdrLeg {
+                target: branch.target.clone(),
+                call_id: branch.call_id.clone(),
+            });
+        let cause = call
+            .cause
+            .unwrap_or_else(|| Cause::after_answer(Party::Server, NORMAL_CLEARING, "ended"));
         self.write_record(now, id.to_string(), call.facts, cause, leg_b, media);
     }
 
@@ -233,7 +269,9 @@ impl B2bua {
         media: Option<[CdrMedia; 2]>,
     ) {
         let end = facts.end.unwrap_or(now);
-        let talk = facts.answer.map_or_else(Default::default, |at| end.saturating_duration_since(at));
+        let talk = facts
+            .answer
+            .map_or_else(Default::default, |at| end.saturating_duration_since(at));
         let wall = |at| self.epoch.wall(at);
         let cdr = Cdr {
             call,
@@ -266,5 +304,8 @@ impl B2bua {
 /// The Reason header that tells a peer why its leg ends (RFC 3326).
 fn reason_fields(call: &Call) -> sip::Fields {
     let header = call.cause.as_ref().map(Cause::reason_header);
-    header.map(|value| HeaderField::Known(Name::Reason, value)).into_iter().collect()
+    header
+        .map(|value| HeaderField::Known(Name::Reason, value))
+        .into_iter()
+        .collect()
 }

@@ -43,6 +43,8 @@ pub(crate) struct Call {
     pub(crate) media: [LegMedia; 2],
     pub(crate) media_started: bool,
     pub(crate) record: Option<RecordSpec>,
+    /// Headers that the dialplan adds towards leg B.
+    pub(crate) fields: Vec<(String, String)>,
     pub(crate) recording: bool,
     pub(crate) renegotiation: Option<Renegotiation>,
     /// Direct media without an offer in the INVITE: leg B's ACK waits for the answer in leg A's
@@ -125,7 +127,11 @@ impl Call {
 
     /// Which leg a usage is; branches that did not win are leg B too.
     pub(crate) fn side(&self, usage: UsageId) -> Side {
-        if usage == self.a.usage { Side::A } else { Side::B }
+        if usage == self.a.usage {
+            Side::A
+        } else {
+            Side::B
+        }
     }
 
     /// Whether leg A has been answered and not ended.

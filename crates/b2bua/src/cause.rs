@@ -36,13 +36,23 @@ impl Cause {
     /// A cause with the Q.850 value that belongs to the status.
     #[must_use]
     pub fn from_status(by: Party, sip: u16, why: &'static str) -> Self {
-        Self { by, sip, q850: q850(sip), why }
+        Self {
+            by,
+            sip,
+            q850: q850(sip),
+            why,
+        }
     }
 
     /// A call that was answered and then ended.
     #[must_use]
     pub fn after_answer(by: Party, q850: u8, why: &'static str) -> Self {
-        Self { by, sip: 200, q850, why }
+        Self {
+            by,
+            sip: 200,
+            q850,
+            why,
+        }
     }
 
     /// The value of a Reason header that carries this cause (RFC 3326).
@@ -94,7 +104,9 @@ pub fn q850_of_reason(value: &str) -> Option<u8> {
     }
     parameters.split(';').find_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;
-        name.trim().eq_ignore_ascii_case("cause").then(|| value.trim().parse().ok())?
+        name.trim()
+            .eq_ignore_ascii_case("cause")
+            .then(|| value.trim().parse().ok())?
     })
 }
 
@@ -129,11 +141,40 @@ mod tests {
     fn q850_follows_rfc_3398() {
         // RFC 3398 section 8.2.6.1, in its order.
         let table = [
-            (400, 41), (401, 21), (402, 21), (403, 21), (404, 1), (405, 63), (406, 79), (407, 21),
-            (408, 102), (410, 22), (413, 127), (414, 127), (415, 79), (416, 127), (420, 127),
-            (421, 127), (423, 127), (480, 18), (481, 41), (482, 25), (483, 25), (484, 28),
-            (485, 1), (486, 17), (500, 41), (501, 79), (502, 38), (503, 41), (504, 102),
-            (505, 127), (513, 127), (600, 17), (603, 21), (604, 1),
+            (400, 41),
+            (401, 21),
+            (402, 21),
+            (403, 21),
+            (404, 1),
+            (405, 63),
+            (406, 79),
+            (407, 21),
+            (408, 102),
+            (410, 22),
+            (413, 127),
+            (414, 127),
+            (415, 79),
+            (416, 127),
+            (420, 127),
+            (421, 127),
+            (423, 127),
+            (480, 18),
+            (481, 41),
+            (482, 25),
+            (483, 25),
+            (484, 28),
+            (485, 1),
+            (486, 17),
+            (500, 41),
+            (501, 79),
+            (502, 38),
+            (503, 41),
+            (504, 102),
+            (505, 127),
+            (513, 127),
+            (600, 17),
+            (603, 21),
+            (604, 1),
         ];
         for (status, cause) in table {
             assert_eq!(q850(status), cause, "{status}");
@@ -144,7 +185,10 @@ mod tests {
     fn a_reason_header_is_read_back() {
         let cause = Cause::after_answer(Party::Callee, 16, "hangup");
         assert_eq!(q850_of_reason(&cause.reason_header()), Some(16));
-        assert_eq!(q850_of_reason("SIP;cause=200;text=\"Call completed elsewhere\""), None);
+        assert_eq!(
+            q850_of_reason("SIP;cause=200;text=\"Call completed elsewhere\""),
+            None
+        );
         assert_eq!(q850_of_reason("q.850 ; cause = 17"), Some(17));
         assert_eq!(q850_of_reason("Q.850;cause=999"), None);
     }

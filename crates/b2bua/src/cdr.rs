@@ -64,7 +64,11 @@ fn civil_from_days(days: u64) -> (u64, u64, u64) {
     let in_year = in_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let march_month = (5 * in_year + 2) / 153;
     let day = in_year - (153 * march_month + 2) / 5 + 1;
-    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    let month = if march_month < 10 {
+        march_month + 3
+    } else {
+        march_month - 9
+    };
     (era * 400 + year_of_era + u64::from(month <= 2), month, day)
 }
 

@@ -23,10 +23,16 @@ pub(crate) struct Parties {
 
 impl Parties {
     pub(crate) fn of(message: &Incoming) -> Self {
-        let (called_user, called_host) = message.request_uri().map(user_and_host).unwrap_or_default();
+        let (called_user, called_host) =
+            message.request_uri().map(user_and_host).unwrap_or_default();
         let from = message.from().ok().map(|from| user_and_host(from.uri));
         let (caller_user, caller_host) = from.unwrap_or_default();
-        Self { called_user, called_host, caller_user, caller_host }
+        Self {
+            called_user,
+            called_host,
+            caller_user,
+            caller_host,
+        }
     }
 }
 
@@ -35,8 +41,14 @@ fn user_and_host(uri: &str) -> (String, String) {
     Uri::parse(uri).map_or_else(
         |_| Default::default(),
         |uri| {
-            let user = uri.user_decoded().map(|user| user.into_owned()).unwrap_or_default();
-            (user, uri.host().map(|host| host.to_string()).unwrap_or_default())
+            let user = uri
+                .user_decoded()
+                .map(std::borrow::Cow::into_owned)
+                .unwrap_or_default();
+            (
+                user,
+                uri.host().map(|host| host.to_string()).unwrap_or_default(),
+            )
         },
     )
 }
@@ -84,12 +96,19 @@ pub(crate) fn body(message: &Incoming) -> Option<Body> {
 
 /// A session description as a body.
 pub(crate) fn sdp(bytes: Vec<u8>) -> Body {
-    Body { content_type: "application/sdp".into(), bytes }
+    Body {
+        content_type: "application/sdp".into(),
+        bytes,
+    }
 }
 
 /// A flow's far end, for records and logs.
 pub(crate) fn source(flow: &Flow) -> String {
-    format!("{}:{}", flow.transport.as_str().to_ascii_lowercase(), flow.remote)
+    format!(
+        "{}:{}",
+        flow.transport.as_str().to_ascii_lowercase(),
+        flow.remote
+    )
 }
 
 /// Headers that a request within a dialog takes along to the other leg.
@@ -111,17 +130,22 @@ pub(crate) struct Destination {
 impl Destination {
     /// To a URI, found as RFC 3263 says.
     pub(crate) fn to(uri: String) -> Self {
-        Self { uri, next_hop: None }
+        Self {
+            uri,
+            next_hop: None,
+        }
     }
 
     /// To a registered contact: where its URI says, or where its REGISTER came from when that is
     /// a connection, or another host than the URI names (a NAT between us).
     pub(crate) fn bound(binding: &Binding) -> Self {
-        let named = Uri::parse(&binding.uri).ok().and_then(|uri| match uri.host()? {
-            Host::V4(address) => Some(address.into()),
-            Host::V6(address) => Some(address.into()),
-            Host::Name(_) => None,
-        });
+        let named = Uri::parse(&binding.uri)
+            .ok()
+            .and_then(|uri| match uri.host()? {
+                Host::V4(address) => Some(address.into()),
+                Host::V6(address) => Some(address.into()),
+                Host::Name(_) => None,
+            });
         let flow = &binding.flow;
         let direct = flow.transport == Transport::Udp && named == Some(flow.remote.ip());
         Self {
@@ -161,18 +185,37 @@ impl Template {
 ///
 /// # Errors
 /// 483 where the request has no hop left.
-pub(crate) fn towards_callee(message: &Incoming, config: &Config) -> Result<Template, u16> {
+pub(crate) fn towards_callee(
+    message: &Incoming,
+    config: &Config,
+    added: &[(String, String)],
+) -> Result<Template, u16> {
     const DEFAULT_HOPS: u32 = 70;
-    let hops = message.max_forwards().ok().flatten().map_or(DEFAULT_HOPS, u32::from);
-    let hops = hops.checked_sub(1).filter(|left| *left > 0).ok_or(483_u16)?;
+    let hops = message
+        .max_forwards()
+        .ok()
+        .flatten()
+        .map_or(DEFAULT_HOPS, u32::from);
+    let hops = hops
+        .checked_sub(1)
+        .filter(|left| *left > 0)
+        .ok_or(483_u16)?;
     let mut fields = vec![HeaderField::Known(Name::MaxForwards, hops.to_string())];
     for name in &config.pass_headers {
         for (written, _, value) in message.all_headers() {
             if written.eq_ignore_ascii_case(name) {
-                fields.push(HeaderField::Other(name.clone(), sip::unfold(value).into_owned()));
+                fields.push(HeaderField::Other(
+                    name.clone(),
+                    sip::unfold(value).into_owned(),
+                ));
             }
         }
     }
+    fields.extend(
+        added
+            .iter()
+            .map(|(name, value)| HeaderField::Other(name.clone(), value.clone())),
+    );
     let from = message.from().map_err(|_| 400_u16)?;
     let uri = Uri::parse(from.uri).map_err(|_| 400_u16)?;
     let raw_user = uri.user().unwrap_or_default();
@@ -182,7 +225,9 @@ pub(crate) fn towards_callee(message: &Incoming, config: &Config) -> Result<Temp
         _ => own_host(config),
     };
     let display = from.display.as_deref().filter(|name| !name.is_empty());
-    let quoted = display.map(|name| format!("{} ", sip::quote(name))).unwrap_or_default();
+    let quoted = display
+        .map(|name| format!("{} ", sip::quote(name)))
+        .unwrap_or_default();
     Ok(Template {
         from: format!("{quoted}<sip:{raw_user}{at}{host}>"),
         caller_user: raw_user.to_owned(),

@@ -139,7 +139,8 @@ impl B2bua {
                 self.media_over(now, CallId::from_u64(session.0), None);
             }
             MediaEvent::PlayFinished { session } => {
-                let cause = Cause::after_answer(Party::Server, crate::cause::NORMAL_CLEARING, "played");
+                let cause =
+                    Cause::after_answer(Party::Server, crate::cause::NORMAL_CLEARING, "played");
                 self.end_with(now, CallId::from_u64(session.0), cause, Input::PlayFinished);
             }
             _ => {}
@@ -178,10 +179,14 @@ impl B2bua {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let ring = self.ring_timers.first_key_value().map(|((at, _), ())| *at);
-        [self.endpoint.poll_timeout(), self.registrar.poll_timeout(), ring]
-            .into_iter()
-            .flatten()
-            .min()
+        [
+            self.endpoint.poll_timeout(),
+            self.registrar.poll_timeout(),
+            ring,
+        ]
+        .into_iter()
+        .flatten()
+        .min()
     }
 
     /// The next thing for the shell to do; drain until `None` after every `handle_*`.
@@ -244,7 +249,9 @@ impl B2bua {
 
     /// Feeds one input to a call's table and carries out what it says.
     pub(crate) fn feed(&mut self, now: Instant, id: CallId, input: Input) {
-        let Some(call) = self.call_mut(id) else { return };
+        let Some(call) = self.call_mut(id) else {
+            return;
+        };
         let before = call.state;
         let Some((next, actions)) = step(before, input) else {
             tracing::debug!(call = %id, ?before, ?input, "nothing to do");
@@ -262,11 +269,11 @@ impl B2bua {
 
     /// Ends a call for a reason of its own.
     pub(crate) fn end_with(&mut self, now: Instant, id: CallId, cause: Cause, input: Input) {
-        if let Some(call) = self.call_mut(id) {
-            if step(call.state, input).is_some() {
-                call.ends_because(cause);
-                self.feed(now, id, input);
-            }
+        if let Some(call) = self.call_mut(id)
+            && step(call.state, input).is_some()
+        {
+            call.ends_because(cause);
+            self.feed(now, id, input);
         }
     }
 
@@ -275,23 +282,35 @@ impl B2bua {
     }
 
     pub(crate) fn call_mut(&mut self, id: CallId) -> Option<&mut Call> {
-        self.calls.get_mut(id.key as usize).filter(|call| call.id == id)
+        self.calls
+            .get_mut(id.key as usize)
+            .filter(|call| call.id == id)
     }
 
     pub(crate) fn next_call_id(&mut self) -> CallId {
         self.generation = self.generation.wrapping_add(1);
         let key = u32::try_from(self.calls.vacant_key()).expect("max_calls is far below 2^32");
-        CallId { key, generation: self.generation }
+        CallId {
+            key,
+            generation: self.generation,
+        }
     }
 
     /// The session is no more: as asked, which ends the call, or by itself, which ends it too.
     fn media_over(&mut self, now: Instant, id: CallId, stats: Option<&[LegStats; 2]>) {
-        let Some(call) = self.call_mut(id) else { return };
+        let Some(call) = self.call_mut(id) else {
+            return;
+        };
         call.media_started = false;
         if call.state == State::Ending {
             self.finish(now, id, stats);
         } else {
-            let cause = Cause { by: Party::Server, sip: 500, q850: 41, why: "media failed" };
+            let cause = Cause {
+                by: Party::Server,
+                sip: 500,
+                q850: 41,
+                why: "media failed",
+            };
             self.end_with(now, id, cause, Input::MediaFailed);
         }
     }
@@ -314,13 +333,32 @@ impl B2bua {
 
     fn dispatch(&mut self, now: Instant, event: Event) {
         match event {
-            Event::Invite { usage, message, flow } => self.on_invite(now, usage, message, flow),
-            Event::Request { txn, usage, message, flow } => {
+            Event::Invite {
+                usage,
+                message,
+                flow,
+            } => self.on_invite(now, usage, message, flow),
+            Event::Request {
+                txn,
+                usage,
+                message,
+                flow,
+            } => {
                 self.on_request(now, txn, usage, &message, flow);
             }
-            Event::Response { txn, outcome, usage } => self.on_response(now, txn, usage, outcome),
-            Event::Provisional { usage, code, message } => {
-                self.with_call(usage, |me, id| me.on_provisional(now, id, usage, code, &message));
+            Event::Response {
+                txn,
+                outcome,
+                usage,
+            } => self.on_response(now, txn, usage, &outcome),
+            Event::Provisional {
+                usage,
+                code,
+                message,
+            } => {
+                self.with_call(usage, |me, id| {
+                    me.on_provisional(now, id, usage, code, &message);
+                });
             }
             Event::Answered { usage, message, .. } => match self.usages.get(&usage) {
                 Some(&id) => self.on_answered(now, id, usage, &message),
@@ -330,7 +368,11 @@ impl B2bua {
                     self.endpoint.bye(now, usage, Vec::new());
                 }
             },
-            Event::Refused { usage, failure, message } => {
+            Event::Refused {
+                usage,
+                failure,
+                message,
+            } => {
                 self.with_call(usage, |me, id| {
                     me.on_refused(now, id, usage, failure, message.as_deref());
                 });
@@ -352,10 +394,14 @@ impl B2bua {
                 self.with_call(usage, |me, id| me.on_reinvite(now, id, usage, &message));
             }
             Event::ReinviteAnswered { usage, message } => {
-                self.with_call(usage, |me, id| me.on_reinvite_answered(now, id, usage, &message));
+                self.with_call(usage, |me, id| {
+                    me.on_reinvite_answered(now, id, usage, &message);
+                });
             }
             Event::ReinviteRefused { usage, failure, .. } => {
-                self.with_call(usage, |me, id| me.on_reinvite_refused(now, id, usage, failure));
+                self.with_call(usage, |me, id| {
+                    me.on_reinvite_refused(now, id, usage, failure);
+                });
             }
             Event::Ended { usage } => {
                 self.usages.remove(&usage);

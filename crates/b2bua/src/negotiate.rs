@@ -24,10 +24,11 @@ pub(crate) struct LegMedia {
     /// The peer's last description.
     pub(crate) remote: Option<Session>,
     pub(crate) agreed: Option<Agreed>,
-    /// What `local` was before an offer that the peer may still refuse.
+    /// Whether our last description is an offer that has no answer yet.
+    offer_open: bool,
+    /// What `local` was before that offer.
     before_offer: Option<Session>,
     session_id: u64,
-    version: u64,
 }
 
 impl LegMedia {
@@ -37,9 +38,9 @@ impl LegMedia {
             local: None,
             remote: None,
             agreed: None,
+            offer_open: false,
             before_offer: None,
             session_id,
-            version: session_id,
         }
     }
 
@@ -53,14 +54,21 @@ impl LegMedia {
             _ => sdp::offer(&self.origin(), &local),
         };
         self.before_offer = self.local.clone();
+        self.offer_open = true;
         self.say(offer)
     }
 
     /// The peer refused our last offer: what stood before it stands (RFC 3264 section 8).
     pub(crate) fn withdraw(&mut self) {
+        self.offer_open = false;
         if let Some(before) = self.before_offer.take() {
             self.local = Some(before);
         }
+    }
+
+    /// Whether an offer of ours waits for its answer.
+    pub(crate) fn awaits_answer(&self) -> bool {
+        self.offer_open
     }
 
     /// Our answer to the peer's offer, with the first of `formats` that the offer has.
@@ -81,6 +89,7 @@ impl LegMedia {
     pub(crate) fn accept(&mut self, answer: Session) -> Result<(), AcceptError> {
         let offer = self.local.as_ref().ok_or(AcceptError::NothingOffered)?;
         self.agreed = Some(sdp::accept(offer, &answer)?);
+        self.offer_open = false;
         self.remote = Some(answer);
         Ok(())
     }
@@ -95,7 +104,10 @@ impl LegMedia {
         let agreed = self.agreed.as_ref()?;
         let (port, _) = self.port?;
         let format = &agreed.send_format;
-        let received = agreed.recv_formats.first().map_or(format.payload_type, |f| f.payload_type);
+        let received = agreed
+            .recv_formats
+            .first()
+            .map_or(format.payload_type, |f| f.payload_type);
         Some(LegSpec {
             port,
             remote: agreed.remote,
@@ -119,12 +131,17 @@ impl LegMedia {
     /// The codec of this leg as a person reads it.
     pub(crate) fn codec(&self) -> String {
         self.agreed.as_ref().map_or_else(String::new, |agreed| {
-            format!("{}/{}", agreed.send_format.encoding, agreed.send_format.clock_rate)
+            format!(
+                "{}/{}",
+                agreed.send_format.encoding, agreed.send_format.clock_rate
+            )
         })
     }
 
     fn local_media(&self, formats: Vec<Format>, direction: Direction) -> LocalMedia {
-        let (_, address) = self.port.expect("a leg is negotiated after its port is there");
+        let (_, address) = self
+            .port
+            .expect("a leg is negotiated after its port is there");
         LocalMedia {
             address: address.ip(),
             port: address.port(),
@@ -135,11 +152,13 @@ impl LegMedia {
     }
 
     fn origin(&self) -> Origin {
-        let (_, address) = self.port.expect("a leg is negotiated after its port is there");
+        let (_, address) = self
+            .port
+            .expect("a leg is negotiated after its port is there");
         Origin {
             username: "tandem".to_owned(),
             session_id: self.session_id,
-            version: self.version,
+            version: self.session_id,
             address: address.ip(),
         }
     }
@@ -148,10 +167,7 @@ impl LegMedia {
     /// new (RFC 3264 section 8).
     fn say(&mut self, mut session: Session) -> Vec<u8> {
         if let Some(previous) = &self.local {
-            if *previous != session {
-                self.version += 1;
-                session.set_version(self.version);
-            }
+            session.follow(previous);
         }
         let bytes = session.to_bytes();
         self.local = Some(session);
@@ -165,13 +181,15 @@ pub(crate) fn formats_for_callee(
     caller: Option<&Session>,
     ours: &[(String, u32)],
 ) -> Vec<Format> {
-    let offered = caller.and_then(Session::audio).map(|audio| audio.formats.clone());
+    let offered = caller
+        .and_then(Session::audio)
+        .map(|audio| audio.formats.clone());
     match (codecs, offered) {
         (Codecs::Caller, Some(formats)) => formats,
         (Codecs::Caller, None) => own_formats(ours),
         (Codecs::List(list), offered) => {
             let mut formats = from_specs(list);
-            let with_events = offered.is_none_or(|f| f.iter().any(is_telephone_event));
+            let with_events = offered.is_none_or(|f| f.iter().any(Format::is_telephone_event));
             if with_events {
                 add_events(&mut formats);
             }
@@ -184,7 +202,11 @@ pub(crate) fn formats_for_callee(
 pub(crate) fn formats_for_caller(callee: &Format, ours: &[(String, u32)]) -> Vec<Format> {
     let mut formats = vec![callee.clone()];
     if ours.iter().any(|codec| is_codec(callee, codec)) {
-        formats.extend(own_formats(ours).into_iter().filter(|f| !same_codec(f, callee)));
+        formats.extend(
+            own_formats(ours)
+                .into_iter()
+                .filter(|f| !f.is_same_codec(callee)),
+        );
     } else {
         add_events(&mut formats);
     }
@@ -207,19 +229,8 @@ pub(crate) fn own_formats(ours: &[(String, u32)]) -> Vec<Format> {
     formats
 }
 
-/// Whether two formats are the same codec, whatever their numbers.
-pub(crate) fn same_codec(one: &Format, other: &Format) -> bool {
-    one.encoding.eq_ignore_ascii_case(&other.encoding)
-        && one.clock_rate == other.clock_rate
-        && one.channels == other.channels
-}
-
 fn is_codec(format: &Format, (name, clock_rate): &(String, u32)) -> bool {
     format.encoding.eq_ignore_ascii_case(name) && format.clock_rate == *clock_rate
-}
-
-fn is_telephone_event(format: &Format) -> bool {
-    format.encoding.eq_ignore_ascii_case("telephone-event")
 }
 
 fn from_specs(specs: &[CodecSpec]) -> Vec<Format> {
@@ -227,7 +238,9 @@ fn from_specs(specs: &[CodecSpec]) -> Vec<Format> {
     specs
         .iter()
         .map(|spec| {
-            let fixed = spec.payload_type.or_else(|| static_number(&spec.name, spec.clock_rate));
+            let fixed = spec
+                .payload_type
+                .or_else(|| static_number(&spec.name, spec.clock_rate));
             let payload_type = fixed.unwrap_or(next);
             next += u8::from(fixed.is_none());
             Format {
@@ -267,8 +280,12 @@ fn add_events(formats: &mut Vec<Format>) {
 
 /// The static payload number of a codec (RFC 3551 section 6, table 4).
 fn static_number(name: &str, clock_rate: u32) -> Option<u8> {
-    const TABLE: [(&str, u32, u8); 4] =
-        [("PCMU", 8_000, 0), ("GSM", 8_000, 3), ("PCMA", 8_000, 8), ("G722", 8_000, 9)];
+    const TABLE: [(&str, u32, u8); 4] = [
+        ("PCMU", 8_000, 0),
+        ("GSM", 8_000, 3),
+        ("PCMA", 8_000, 8),
+        ("G722", 8_000, 9),
+    ];
     TABLE
         .iter()
         .find(|(known, clock, _)| known.eq_ignore_ascii_case(name) && *clock == clock_rate)

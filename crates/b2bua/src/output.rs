@@ -25,7 +25,10 @@ impl CallId {
     #[must_use]
     pub fn from_u64(number: u64) -> Self {
         let half = |n: u64| u32::try_from(n & u64::from(u32::MAX)).expect("masked to 32 bits");
-        Self { key: half(number), generation: half(number >> 32) }
+        Self {
+            key: half(number),
+            generation: half(number >> 32),
+        }
     }
 }
 

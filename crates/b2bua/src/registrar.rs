@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use sip::{Flow, Uri};
+use sip::{Flow, Scheme, Uri};
 
 /// Limits and intervals of the registrar.
 #[derive(Clone, Debug)]
@@ -128,7 +128,11 @@ impl Registrar {
     /// An empty registrar.
     #[must_use]
     pub fn new(config: RegistrarConfig) -> Self {
-        Self { config, users: BTreeMap::new(), expiries: BTreeMap::new() }
+        Self {
+            config,
+            users: BTreeMap::new(),
+            expiries: BTreeMap::new(),
+        }
     }
 
     /// Takes one REGISTER as a whole or not at all (section 10.3, step 8) and returns what is then
@@ -143,10 +147,7 @@ impl Registrar {
     ) -> Result<&[Binding], RegisterError> {
         let kept = self.users.get(request.user).map_or(&[][..], Vec::as_slice);
         let next = self.apply(now, kept, request)?;
-        if !next.is_empty()
-            && kept.is_empty()
-            && self.users.len() >= self.config.max_users
-        {
+        if !next.is_empty() && kept.is_empty() && self.users.len() >= self.config.max_users {
             return Err(RegisterError::Full);
         }
         self.replace(request.user, next);
@@ -203,7 +204,11 @@ impl Registrar {
         let contacts = match &request.contacts {
             Contacts::All if request.expires == Some(0) => {
                 let stale = kept.iter().any(|binding| is_older(request, binding));
-                return if stale { Err(RegisterError::OutOfOrder) } else { Ok(Vec::new()) };
+                return if stale {
+                    Err(RegisterError::OutOfOrder)
+                } else {
+                    Ok(Vec::new())
+                };
             }
             Contacts::All => return Err(RegisterError::StarNeedsZero),
             Contacts::These(contacts) => contacts,
@@ -212,7 +217,7 @@ impl Registrar {
         next.retain(|binding| binding.expires > now);
         for (uri, own) in contacts {
             let parsed = Uri::parse(uri).map_err(|_| RegisterError::BadContact)?;
-            if !parsed.is_sip() || uri.len() > MAX_URI_BYTES {
+            if !matches!(parsed.scheme(), Scheme::Sip | Scheme::Sips) || uri.len() > MAX_URI_BYTES {
                 return Err(RegisterError::BadContact);
             }
             let interval = self.interval((*own).or(request.expires))?;
@@ -263,7 +268,10 @@ impl Registrar {
             return;
         }
         for binding in &next {
-            *self.expiries.entry((binding.expires, user.to_owned())).or_default() += 1;
+            *self
+                .expiries
+                .entry((binding.expires, user.to_owned()))
+                .or_default() += 1;
         }
         self.users.insert(user.to_owned(), next);
     }
@@ -289,7 +297,14 @@ mod tests {
     }
 
     fn request<'a>(cseq: u32, expires: Option<u32>, contacts: Contacts<'a>) -> Registration<'a> {
-        Registration { user: "1000", call_id: "one", cseq, expires, contacts, flow: flow() }
+        Registration {
+            user: "1000",
+            call_id: "one",
+            cseq,
+            expires,
+            contacts,
+            flow: flow(),
+        }
     }
 
     fn these<'a>(contacts: &[(&'a str, Option<u32>)]) -> Contacts<'a> {
@@ -300,7 +315,10 @@ mod tests {
     const DESK: &str = "sip:1000@127.0.0.1:5071";
 
     // The only clock read here: an arbitrary moment to count from.
-    #[expect(clippy::disallowed_methods, reason = "a test needs some moment to count from")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a test needs some moment to count from"
+    )]
     fn start() -> Instant {
         Instant::now()
     }
@@ -310,12 +328,23 @@ mod tests {
         let now = start();
         let mut registrar = Registrar::new(RegistrarConfig::default());
         let both = these(&[(PHONE, Some(60)), (DESK, None)]);
-        assert_eq!(registrar.register(now, &request(1, Some(120), both)).map(<[_]>::len), Ok(2));
-        assert_eq!(registrar.poll_timeout(), Some(now + Duration::from_secs(60)));
+        assert_eq!(
+            registrar
+                .register(now, &request(1, Some(120), both))
+                .map(<[_]>::len),
+            Ok(2)
+        );
+        assert_eq!(
+            registrar.poll_timeout(),
+            Some(now + Duration::from_secs(60))
+        );
         let later = now + Duration::from_secs(60);
         assert_eq!(registrar.contacts(later, "1000").count(), 1);
         registrar.handle_timeout(later);
-        assert_eq!(registrar.poll_timeout(), Some(now + Duration::from_secs(120)));
+        assert_eq!(
+            registrar.poll_timeout(),
+            Some(now + Duration::from_secs(120))
+        );
         registrar.handle_timeout(now + Duration::from_secs(120));
         assert!(registrar.is_empty() && registrar.poll_timeout().is_none());
     }
@@ -335,7 +364,9 @@ mod tests {
         let now = start();
         let mut registrar = Registrar::new(RegistrarConfig::default());
         let both = || these(&[(PHONE, None), (DESK, None)]);
-        registrar.register(now, &request(1, None, both())).expect("registers");
+        registrar
+            .register(now, &request(1, None, both()))
+            .expect("registers");
         let one = registrar.register(now, &request(2, None, these(&[(PHONE, Some(0))])));
         assert_eq!(one.map(<[_]>::len), Ok(1));
         let star = registrar.register(now, &request(3, None, Contacts::All));
@@ -349,14 +380,28 @@ mod tests {
     fn a_refused_request_changes_nothing() {
         let now = start();
         let mut registrar = Registrar::new(RegistrarConfig::default());
-        registrar.register(now, &request(5, None, these(&[(PHONE, None)]))).expect("registers");
+        registrar
+            .register(now, &request(5, None, these(&[(PHONE, None)])))
+            .expect("registers");
         let rows = [
-            (request(5, None, these(&[(PHONE, Some(0))])), RegisterError::OutOfOrder),
-            (request(6, Some(3), these(&[(DESK, None)])), RegisterError::TooBrief { min_expires_s: 10 }),
-            (request(6, None, these(&[(DESK, None), ("tel:123", None)])), RegisterError::BadContact),
+            (
+                request(5, None, these(&[(PHONE, Some(0))])),
+                RegisterError::OutOfOrder,
+            ),
+            (
+                request(6, Some(3), these(&[(DESK, None)])),
+                RegisterError::TooBrief { min_expires_s: 10 },
+            ),
+            (
+                request(6, None, these(&[(DESK, None), ("tel:123", None)])),
+                RegisterError::BadContact,
+            ),
         ];
         for (request, error) in rows {
-            assert_eq!(registrar.register(now, &request).map(<[_]>::len), Err(error));
+            assert_eq!(
+                registrar.register(now, &request).map(<[_]>::len),
+                Err(error)
+            );
             assert_eq!(registrar.contacts(now, "1000").count(), 1);
         }
     }
@@ -364,12 +409,27 @@ mod tests {
     #[test]
     fn limits_are_kept() {
         let now = start();
-        let config = RegistrarConfig { max_users: 1, max_contacts: 1, ..Default::default() };
+        let config = RegistrarConfig {
+            max_users: 1,
+            max_contacts: 1,
+            ..Default::default()
+        };
         let mut registrar = Registrar::new(config);
         let two = these(&[(PHONE, None), (DESK, None)]);
-        assert_eq!(registrar.register(now, &request(1, None, two)).err(), Some(RegisterError::Full));
-        registrar.register(now, &request(2, None, these(&[(PHONE, None)]))).expect("registers");
-        let other = Registration { user: "1001", ..request(1, None, these(&[(DESK, None)])) };
-        assert_eq!(registrar.register(now, &other).err(), Some(RegisterError::Full));
+        assert_eq!(
+            registrar.register(now, &request(1, None, two)).err(),
+            Some(RegisterError::Full)
+        );
+        registrar
+            .register(now, &request(2, None, these(&[(PHONE, None)])))
+            .expect("registers");
+        let other = Registration {
+            user: "1001",
+            ..request(1, None, these(&[(DESK, None)]))
+        };
+        assert_eq!(
+            registrar.register(now, &other).err(),
+            Some(RegisterError::Full)
+        );
     }
 }

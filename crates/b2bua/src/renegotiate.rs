@@ -55,15 +55,20 @@ impl B2bua {
         usage: UsageId,
         message: &Incoming,
     ) {
-        let Some(call) = self.call_mut(id) else { return };
+        let Some(call) = self.call_mut(id) else {
+            return;
+        };
         let renegotiation = call.renegotiation.take();
         let answered = call.side(usage);
         let Some(asked) = renegotiation else {
             self.endpoint.ack(now, usage, None);
             return;
         };
-        let Some(first) = call.usage(asked.from) else { return };
-        if call.kind.is_direct() {
+        let Some(first) = call.usage(asked.from) else {
+            return;
+        };
+        let direct = call.kind.is_direct();
+        if direct {
             if asked.offer.is_none() {
                 call.ack_owed = Some(answered);
             } else {
@@ -72,12 +77,16 @@ impl B2bua {
             self.respond_reinvite(now, first, 200, headers::body(message));
             return;
         }
-        self.endpoint.ack(now, usage, None);
         let taken = headers::description(message)
             .ok()
             .flatten()
             .is_some_and(|answer| call.media[answered.index()].accept(answer).is_ok());
-        let body = if taken { self.answer_again(id, asked) } else { Err(488) };
+        self.endpoint.ack(now, usage, None);
+        let body = if taken {
+            self.answer_again(id, asked)
+        } else {
+            Err(488)
+        };
         match body {
             Ok(body) => {
                 self.respond_reinvite(now, first, 200, Some(headers::sdp(body)));
@@ -95,10 +104,15 @@ impl B2bua {
         usage: UsageId,
         failure: Failure,
     ) {
-        let Some(call) = self.call_mut(id) else { return };
+        let Some(call) = self.call_mut(id) else {
+            return;
+        };
         let side = call.side(usage);
         call.media[side.index()].withdraw();
-        let waiting = call.renegotiation.take().and_then(|asked| call.usage(asked.from));
+        let waiting = call
+            .renegotiation
+            .take()
+            .and_then(|asked| call.usage(asked.from));
         let gone = matches!(failure, Failure::Response(481 | 408) | Failure::Timeout);
         let status = match failure {
             Failure::Response(code @ 400..) => code,
@@ -123,7 +137,12 @@ impl B2bua {
             self.usages.remove(&usage);
             self.endpoint.bye(now, usage, Vec::new());
         }
-        self.end_with(now, id, Cause::after_answer(by, TIMER_EXPIRY, "does not respond"), input);
+        self.end_with(
+            now,
+            id,
+            Cause::after_answer(by, TIMER_EXPIRY, "does not respond"),
+            input,
+        );
     }
 
     /// An offer of one side: answered here, or asked of the other side first.
@@ -135,26 +154,40 @@ impl B2bua {
         usage: UsageId,
         offer: sdp::Session,
     ) {
-        let Some(call) = self.call_mut(id) else { return };
+        let Some(call) = self.call_mut(id) else {
+            return;
+        };
         let other = side.other();
         let asked = offer.audio().map(|audio| audio.direction);
-        let told = call.media[other.index()].agreed.as_ref().map(|agreed| agreed.direction);
+        let told = call.media[other.index()]
+            .agreed
+            .as_ref()
+            .map(|agreed| agreed.direction);
         let concerns_other = matches!(call.kind, Kind::Bridge(_))
             && told.is_some()
             && asked.is_some_and(|asked| Some(asked) != told && is_change(call, side, asked));
-        let renegotiation = Renegotiation { from: side, offer: Some(offer) };
+        let renegotiation = Renegotiation {
+            from: side,
+            offer: Some(offer),
+        };
         if concerns_other {
             let formats = call.media[other.index()]
                 .agreed
                 .as_ref()
-                .map(|agreed| agreed.recv_formats_with_events())
+                .map(sdp::Agreed::recv_formats_with_events)
                 .unwrap_or_default();
             let direction = asked.expect("checked above");
             let body = call.media[other.index()].offer(formats, direction);
-            let Some(target) = call.usage(other) else { return };
+            let Some(target) = call.usage(other) else {
+                return;
+            };
             call.renegotiation = Some(renegotiation);
             let body = Some(headers::sdp(body));
-            if self.endpoint.reinvite(now, target, Vec::new(), body).is_err() {
+            if self
+                .endpoint
+                .reinvite(now, target, Vec::new(), body)
+                .is_err()
+            {
                 if let Some(call) = self.call_mut(id) {
                     call.renegotiation = None;
                     call.media[other.index()].withdraw();
@@ -175,7 +208,9 @@ impl B2bua {
     /// Our answer to one side's offer, with the direction that the other side allows.
     fn answer_again(&mut self, id: CallId, asked: Renegotiation) -> Result<Vec<u8>, u16> {
         let ours = self.config.codecs.clone();
-        let Some(call) = self.call_mut(id) else { return Err(481) };
+        let Some(call) = self.call_mut(id) else {
+            return Err(481);
+        };
         let other = call.media[asked.from.other().index()].agreed.as_ref();
         let (formats, direction) = match other {
             Some(agreed) => (
@@ -185,7 +220,9 @@ impl B2bua {
             None => (negotiate::own_formats(&ours), sdp::Direction::SendRecv),
         };
         let offer = asked.offer.ok_or(488_u16)?;
-        call.media[asked.from.index()].answer(&offer, formats, direction).map_err(|_| 488)
+        call.media[asked.from.index()]
+            .answer(&offer, formats, direction)
+            .map_err(|_| 488)
     }
 
     /// Our offer in the 2xx to a re-INVITE that brought none: what stands, with hold lifted where
@@ -194,7 +231,9 @@ impl B2bua {
         let ours = self.config.codecs.clone();
         let call = self.call_mut(id)?;
         let other = call.media[side.other() as usize].agreed.as_ref();
-        let direction = other.map_or(sdp::Direction::SendRecv, |agreed| agreed.direction.reversed());
+        let direction = other.map_or(sdp::Direction::SendRecv, |agreed| {
+            agreed.direction.reversed()
+        });
         let formats = match other {
             Some(agreed) => negotiate::formats_for_caller(&agreed.send_format, &ours),
             None => negotiate::own_formats(&ours),
@@ -205,13 +244,19 @@ impl B2bua {
     /// Direct media: the other side is asked with the very same description.
     fn pass_reinvite(&mut self, now: Instant, id: CallId, side: Side, message: &Incoming) {
         let offer = headers::description(message).ok().flatten();
-        let Some(call) = self.call_mut(id) else { return };
+        let Some(call) = self.call_mut(id) else {
+            return;
+        };
         let (Some(usage), Some(target)) = (call.usage(side), call.usage(side.other())) else {
             return;
         };
         call.renegotiation = Some(Renegotiation { from: side, offer });
         let body = headers::body(message);
-        if self.endpoint.reinvite(now, target, Vec::new(), body).is_err() {
+        if self
+            .endpoint
+            .reinvite(now, target, Vec::new(), body)
+            .is_err()
+        {
             if let Some(call) = self.call_mut(id) {
                 call.renegotiation = None;
             }
@@ -219,15 +264,27 @@ impl B2bua {
         }
     }
 
-    fn respond_reinvite(&mut self, now: Instant, usage: UsageId, code: u16, body: Option<sip::Body>) {
+    fn respond_reinvite(
+        &mut self,
+        now: Instant,
+        usage: UsageId,
+        code: u16,
+        body: Option<sip::Body>,
+    ) {
         // The only error is a dialog that ended meanwhile: then nobody waits.
-        let _ = self.endpoint.respond_reinvite(now, usage, code, Vec::new(), body);
+        let _ = self
+            .endpoint
+            .respond_reinvite(now, usage, code, Vec::new(), body);
     }
 }
 
 /// Whether the direction that one side asks for differs from what it last asked for.
 fn is_change(call: &Call, side: Side, asked: sdp::Direction) -> bool {
     let leg = &call.media[side.index()];
-    let before = leg.remote.as_ref().and_then(sdp::Session::audio).map(|audio| audio.direction);
+    let before = leg
+        .remote
+        .as_ref()
+        .and_then(sdp::Session::audio)
+        .map(|audio| audio.direction);
     before != Some(asked)
 }

@@ -42,9 +42,9 @@ impl B2bua {
         now: Instant,
         txn: ClientTxnId,
         usage: Option<UsageId>,
-        outcome: Result<Box<Incoming>, Failure>,
+        outcome: &Result<Box<Incoming>, Failure>,
     ) {
-        let status = match &outcome {
+        let status = match outcome {
             Ok(message) => message.status().unwrap_or(500),
             Err(Failure::Response(code)) => *code,
             Err(Failure::Timeout) => 408,
@@ -54,8 +54,13 @@ impl B2bua {
             return;
         }
         if let Some(waiting) = self.relayed.remove(&txn) {
-            let body = outcome.as_ref().ok().and_then(|message| headers::body(message));
-            let _ = self.endpoint.respond(now, waiting, status, None, Vec::new(), body);
+            let body = outcome
+                .as_ref()
+                .ok()
+                .and_then(|message| headers::body(message));
+            let _ = self
+                .endpoint
+                .respond(now, waiting, status, None, Vec::new(), body);
         }
         let leg = usage.and_then(|usage| Some((usage, *self.usages.get(&usage)?)));
         if let (408 | 481, Some((usage, id))) = (status, leg) {
@@ -112,7 +117,10 @@ impl B2bua {
             Err(error) => {
                 let fields = match error {
                     RegisterError::TooBrief { min_expires_s } => {
-                        vec![HeaderField::Known(Name::MinExpires, min_expires_s.to_string())]
+                        vec![HeaderField::Known(
+                            Name::MinExpires,
+                            min_expires_s.to_string(),
+                        )]
                     }
                     _ => Vec::new(),
                 };
@@ -148,7 +156,9 @@ impl B2bua {
             }
         };
         let ours = self.config.codecs.clone();
-        let Some(call) = self.call_mut(id) else { return };
+        let Some(call) = self.call_mut(id) else {
+            return;
+        };
         if call.kind.is_direct() {
             self.relay(now, txn, usage, message);
             return;
@@ -188,17 +198,24 @@ impl B2bua {
 
     /// Passes a request within one dialog to the other leg and its answer back.
     fn relay(&mut self, now: Instant, txn: ServerTxnId, usage: UsageId, message: &Incoming) {
-        let other = self.usages.get(&usage).and_then(|id| self.call(*id)).and_then(|call| {
-            let other: Side = call.side(usage).other();
-            call.usage(other).filter(|_| call.is_up())
-        });
+        let other = self
+            .usages
+            .get(&usage)
+            .and_then(|id| self.call(*id))
+            .and_then(|call| {
+                let other: Side = call.side(usage).other();
+                call.usage(other).filter(|_| call.is_up())
+            });
         let method = message.method().map(|method| method.as_str().to_owned());
         let (Some(other), Some(method)) = (other, method) else {
             self.respond(now, txn, 481, Vec::new());
             return;
         };
         let body = headers::body(message);
-        match self.endpoint.request_in(now, other, &method, headers::passed_within(message), body) {
+        match self
+            .endpoint
+            .request_in(now, other, &method, headers::passed_within(message), body)
+        {
             Ok(ours) => {
                 self.relayed.insert(ours, txn);
             }

@@ -36,7 +36,10 @@ impl B2bua {
             Err(status) => {
                 let mut fields = Vec::new();
                 if status == 415 {
-                    fields.push(HeaderField::Known(Name::Accept, "application/sdp".to_owned()));
+                    fields.push(HeaderField::Known(
+                        Name::Accept,
+                        "application/sdp".to_owned(),
+                    ));
                 }
                 self.reject_usage(now, usage, status, None, fields);
                 return;
@@ -73,7 +76,11 @@ impl B2bua {
         let (kind, clip) = match decision.action {
             Plan::Reject { code, reason } => {
                 self.reject_usage(now, usage, code, reason.as_deref(), Vec::new());
-                self.record_refused(now, facts, Cause::from_status(Party::Server, code, "rejected"));
+                self.record_refused(
+                    now,
+                    facts,
+                    Cause::from_status(Party::Server, code, "rejected"),
+                );
                 return;
             }
             Plan::Redirect { code, contacts } => {
@@ -82,7 +89,11 @@ impl B2bua {
                     .map(|contact| HeaderField::Known(Name::Contact, contact))
                     .collect();
                 self.reject_usage(now, usage, code, None, fields);
-                self.record_refused(now, facts, Cause::from_status(Party::Server, code, "redirected"));
+                self.record_refused(
+                    now,
+                    facts,
+                    Cause::from_status(Party::Server, code, "redirected"),
+                );
                 return;
             }
             Plan::Bridge(bridge) => (Kind::Bridge(bridge), None),
@@ -90,11 +101,15 @@ impl B2bua {
             Plan::Echo { delay } => (Kind::Local(Program::Echo { delay }), None),
             Plan::Tone { hz, level_dbm0 } => (Kind::Local(Program::Tone { hz, level_dbm0 }), None),
             Plan::Record { beep, .. } => (Kind::Local(Program::Record { beep }), None),
-            Plan::Play { clip, repeat } => {
-                (Kind::Local(Program::Play { clip: media::command::ClipId(0), repeat }), Some(clip))
-            }
+            Plan::Play { clip, repeat } => (
+                Kind::Local(Program::Play {
+                    clip: media::command::ClipId(0),
+                    repeat,
+                }),
+                Some(clip),
+            ),
         };
-        let record = decision.record;
+        let (record, fields) = (decision.record, decision.fields);
         let id = self.next_call_id();
         let ports = match &kind {
             Kind::Local(_) => 1,
@@ -108,13 +123,18 @@ impl B2bua {
             id,
             state: State::Preparing,
             kind,
-            a: LegA { usage, invite: message, provisional: 180 },
+            a: LegA {
+                usage,
+                invite: message,
+                provisional: 180,
+            },
             branches: Vec::new(),
             b: None,
             refusal: None,
             media,
             media_started: false,
             record,
+            fields,
             recording: false,
             renegotiation: None,
             ack_owed: None,
@@ -123,12 +143,20 @@ impl B2bua {
             cause: None,
             facts,
         });
-        debug_assert_eq!(key, id.key as usize, "the slab fills the place it announced");
+        debug_assert_eq!(
+            key, id.key as usize,
+            "the slab fills the place it announced"
+        );
         self.usages.insert(usage, id);
         if ports == 0 && clip.is_none() {
             self.prepared(now, id, Ok(Prepared::default()));
         } else {
-            self.outputs.push_back(Output::Prepare(Prepare { call: id, ports, clip, caller_user }));
+            self.outputs.push_back(Output::Prepare(Prepare {
+                call: id,
+                ports,
+                clip,
+                caller_user,
+            }));
         }
     }
 
@@ -139,7 +167,9 @@ impl B2bua {
         id: CallId,
         result: Result<Prepared, PrepareError>,
     ) {
-        let waiting = self.call(id).is_some_and(|call| call.state == State::Preparing);
+        let waiting = self
+            .call(id)
+            .is_some_and(|call| call.state == State::Preparing);
         let prepared = match result {
             Ok(prepared) if !waiting => {
                 if !prepared.ports.is_empty() {
@@ -150,13 +180,19 @@ impl B2bua {
             }
             Ok(prepared) => prepared,
             Err(error) => {
-                let why = if error == PrepareError::NoClip { "no such clip" } else { "no port" };
+                let why = if error == PrepareError::NoClip {
+                    "no such clip"
+                } else {
+                    "no port"
+                };
                 let cause = Cause::from_status(Party::Server, error.status(), why);
                 self.end_with(now, id, cause, Input::PrepareFailed);
                 return;
             }
         };
-        let Some(call) = self.call_mut(id) else { return };
+        let Some(call) = self.call_mut(id) else {
+            return;
+        };
         for (leg, port) in call.media.iter_mut().zip(prepared.ports) {
             leg.port = Some(port);
         }
@@ -187,14 +223,26 @@ impl B2bua {
         code: u16,
         message: &Incoming,
     ) {
-        let Some(call) = self.call_mut(id) else { return };
+        let Some(call) = self.call_mut(id) else {
+            return;
+        };
         if !matches!(call.state, State::Calling | State::Ringing) {
             return;
         }
         call.a.provisional = code;
         call.facts.ringing.get_or_insert(now);
-        let early = self.take_answer(id, usage, message, Finality::Early).unwrap_or(false);
-        self.feed(now, id, if early { Input::EarlyMedia } else { Input::Ringing });
+        let early = self
+            .take_answer(id, usage, message, Finality::Early)
+            .unwrap_or(false);
+        self.feed(
+            now,
+            id,
+            if early {
+                Input::EarlyMedia
+            } else {
+                Input::Ringing
+            },
+        );
     }
 
     /// A branch of leg B answered.
@@ -205,13 +253,18 @@ impl B2bua {
         usage: UsageId,
         message: &Incoming,
     ) {
-        let Some(call) = self.call_mut(id) else { return };
+        let Some(call) = self.call_mut(id) else {
+            return;
+        };
         if !matches!(call.state, State::Calling | State::Ringing) {
             self.endpoint.ack(now, usage, None);
             self.endpoint.bye(now, usage, Vec::new());
             return;
         }
-        call.branches.iter_mut().filter(|b| b.usage == usage).for_each(|b| b.open = false);
+        call.branches
+            .iter_mut()
+            .filter(|b| b.usage == usage)
+            .for_each(|b| b.open = false);
         match self.take_answer(id, usage, message, Finality::Final) {
             Ok(true) => self.feed(now, id, Input::Answered),
             Ok(false) | Err(_) => {
@@ -234,8 +287,13 @@ impl B2bua {
         message: Option<&Incoming>,
     ) {
         self.usages.remove(&usage);
-        let Some(call) = self.call_mut(id) else { return };
-        call.branches.iter_mut().filter(|b| b.usage == usage).for_each(|b| b.open = false);
+        let Some(call) = self.call_mut(id) else {
+            return;
+        };
+        call.branches
+            .iter_mut()
+            .filter(|b| b.usage == usage)
+            .for_each(|b| b.open = false);
         let status = cause::towards_caller(failure);
         let better = call
             .refusal
@@ -245,8 +303,11 @@ impl B2bua {
             let contacts = message
                 .filter(|_| (300..400).contains(&status))
                 .map(|m| m.values(Name::Contact).map(str::to_owned).collect());
-            call.refusal =
-                Some(Refusal { status, failure, contacts: contacts.unwrap_or_default() });
+            call.refusal = Some(Refusal {
+                status,
+                failure,
+                contacts: contacts.unwrap_or_default(),
+            });
         }
         if !matches!(call.state, State::Calling | State::Ringing)
             || call.branches.iter().any(|b| b.open)
@@ -275,8 +336,16 @@ impl B2bua {
 
     /// The first ACK to our 2xx, of the INVITE or of a re-INVITE. It may carry the answer to an
     /// offer that our 2xx made.
-    pub(crate) fn on_acked(&mut self, now: Instant, id: CallId, usage: UsageId, message: &Incoming) {
-        let Some(call) = self.call_mut(id) else { return };
+    pub(crate) fn on_acked(
+        &mut self,
+        now: Instant,
+        id: CallId,
+        usage: UsageId,
+        message: &Incoming,
+    ) {
+        let Some(call) = self.call_mut(id) else {
+            return;
+        };
         let side = call.side(usage);
         if side == Side::A {
             call.facts.acked = true;
@@ -313,12 +382,6 @@ impl B2bua {
             Side::A => (Party::Caller, Input::CallerAckMissing),
             Side::B => (Party::Callee, Input::CalleeBye),
         };
-        // A re-INVITE whose ACK is lost finds the call talking: that dialog ends all the same.
-        let input = if call.state == State::Talking && by == Party::Caller {
-            Input::CallerBye
-        } else {
-            input
-        };
         let cause = Cause::after_answer(by, cause::TIMER_EXPIRY, "no ACK");
         self.end_with(now, id, cause, input);
     }
@@ -347,7 +410,9 @@ impl B2bua {
         message: &Incoming,
         finality: Finality,
     ) -> Result<bool, u16> {
-        let Some(call) = self.call_mut(id) else { return Ok(false) };
+        let Some(call) = self.call_mut(id) else {
+            return Ok(false);
+        };
         let is_first_fork = call.b.as_ref().is_none_or(|b| b.usage == usage);
         if call.kind.is_direct() {
             let carries = !message.body().is_empty();
@@ -377,7 +442,9 @@ impl B2bua {
     /// What went out in a provisional response stays as it is (RFC 3261 section 13.2.1).
     fn answer_caller(&mut self, id: CallId) -> Result<(), u16> {
         let ours = self.config.codecs.clone();
-        let Some(call) = self.call_mut(id) else { return Ok(()) };
+        let Some(call) = self.call_mut(id) else {
+            return Ok(());
+        };
         let [a, b] = &mut call.media;
         if a.local.is_some() {
             return Ok(());
@@ -390,7 +457,10 @@ impl B2bua {
             None => (negotiate::own_formats(&ours), sdp::Direction::SendRecv),
         };
         match a.remote.clone() {
-            Some(offer) => a.answer(&offer, formats, direction).map(drop).map_err(|_| 488),
+            Some(offer) => a
+                .answer(&offer, formats, direction)
+                .map(drop)
+                .map_err(|_| 488),
             None => {
                 a.offer(formats, direction);
                 Ok(())
@@ -401,11 +471,17 @@ impl B2bua {
     /// The INVITE to every target of leg B.
     pub(crate) fn invite_callee(&mut self, now: Instant, id: CallId) {
         let ours = self.config.codecs.clone();
-        let Some(call) = self.call_mut(id) else { return };
-        let Kind::Bridge(bridge) = &call.kind else { return };
+        let Some(call) = self.call_mut(id) else {
+            return;
+        };
+        let Kind::Bridge(bridge) = &call.kind else {
+            return;
+        };
         let bridge = bridge.clone();
+        let invite = call.a.invite.clone();
+        let added = call.fields.clone();
         let body = if call.kind.is_direct() {
-            headers::body(&call.a.invite)
+            headers::body(&invite)
         } else {
             let [a, b] = &mut call.media;
             let formats = negotiate::formats_for_callee(&bridge.codecs, a.remote.as_ref(), &ours);
@@ -416,7 +492,7 @@ impl B2bua {
                 .map_or(sdp::Direction::SendRecv, |audio| audio.direction);
             Some(headers::sdp(b.offer(formats, direction)))
         };
-        let template = match headers::towards_callee(&call.a.invite, &self.config) {
+        let template = match headers::towards_callee(&invite, &self.config, &added) {
             Ok(template) => template,
             Err(status) => {
                 let cause = Cause::from_status(Party::Server, status, "too many hops");
@@ -428,11 +504,18 @@ impl B2bua {
         let mut sent = 0;
         for target in targets {
             let invite = template.invite(&target, body.clone());
-            let Ok(usage) = self.endpoint.invite(now, invite) else { continue };
+            let Ok(usage) = self.endpoint.invite(now, invite) else {
+                continue;
+            };
             let call_id = self.endpoint.call_id(usage).unwrap_or_default().to_owned();
             self.usages.insert(usage, id);
             if let Some(call) = self.call_mut(id) {
-                call.branches.push(Branch { usage, target: target.uri, call_id, open: true });
+                call.branches.push(Branch {
+                    usage,
+                    target: target.uri,
+                    call_id,
+                    open: true,
+                });
             }
             sent += 1;
         }

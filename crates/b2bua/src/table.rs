@@ -110,9 +110,7 @@ pub fn step(state: State, input: Input) -> Option<(State, &'static [Action])> {
     use Input as I;
     use State as S;
     Some(match (state, input) {
-        (S::Preparing, I::PreparedLocal) => {
-            (S::Accepted, &[A::Media, A::AcceptA, A::Record])
-        }
+        (S::Preparing, I::PreparedLocal) => (S::Accepted, &[A::Media, A::AcceptA, A::Record]),
         (S::Preparing, I::PreparedBridge) => (S::Calling, &[A::InviteB]),
         (S::Preparing, I::PrepareFailed | I::HangUp) => (S::Ending, &[A::RejectA, A::StopMedia]),
         (S::Preparing, I::CallerCancelled) => (S::Ending, &[A::StopMedia]),
@@ -121,11 +119,25 @@ pub fn step(state: State, input: Input) -> Option<(State, &'static [Action])> {
         (S::Calling | S::Ringing, I::EarlyMedia) => (S::Ringing, &[A::Media, A::RingA]),
         (S::Calling | S::Ringing, I::Answered) => (
             S::Accepted,
-            &[A::StopRinging, A::CancelB, A::AckB, A::Media, A::AcceptA, A::Record],
+            &[
+                A::StopRinging,
+                A::CancelB,
+                A::AckB,
+                A::Media,
+                A::AcceptA,
+                A::Record,
+            ],
         ),
         (S::Calling | S::Ringing, I::AnsweredUnusable) => (
             S::Ending,
-            &[A::StopRinging, A::CancelB, A::AckB, A::ByeB, A::RejectA, A::StopMedia],
+            &[
+                A::StopRinging,
+                A::CancelB,
+                A::AckB,
+                A::ByeB,
+                A::RejectA,
+                A::StopMedia,
+            ],
         ),
         (S::Calling | S::Ringing, I::Refused) => {
             (S::Ending, &[A::StopRinging, A::RejectA, A::StopMedia])
@@ -133,13 +145,15 @@ pub fn step(state: State, input: Input) -> Option<(State, &'static [Action])> {
         (S::Calling | S::Ringing, I::CallerCancelled) => {
             (S::Ending, &[A::StopRinging, A::CancelB, A::StopMedia])
         }
-        (S::Calling | S::Ringing, I::NoAnswer | I::MediaFailed | I::HangUp) => {
-            (S::Ending, &[A::StopRinging, A::CancelB, A::RejectA, A::StopMedia])
-        }
+        (S::Calling | S::Ringing, I::NoAnswer | I::MediaFailed | I::HangUp) => (
+            S::Ending,
+            &[A::StopRinging, A::CancelB, A::RejectA, A::StopMedia],
+        ),
 
         (S::Accepted, I::CallerAcked) => (S::Talking, &[]),
-        (S::Accepted, I::CallerAckMissing) => (S::Ending, &[A::ByeB, A::StopMedia]),
-        (S::Accepted | S::Talking, I::CallerBye) => (S::Ending, &[A::ByeB, A::StopMedia]),
+        (S::Accepted | S::Talking, I::CallerBye | I::CallerAckMissing) => {
+            (S::Ending, &[A::ByeB, A::StopMedia])
+        }
         (S::Accepted | S::Talking, I::CalleeBye | I::PlayFinished) => {
             (S::Ending, &[A::ByeA, A::StopMedia])
         }
@@ -187,7 +201,9 @@ mod tests {
         STATES
             .into_iter()
             .flat_map(|state| INPUTS.into_iter().map(move |input| (state, input)))
-            .filter_map(|(state, input)| step(state, input).map(|(next, a)| (state, input, next, a)))
+            .filter_map(|(state, input)| {
+                step(state, input).map(|(next, a)| (state, input, next, a))
+            })
     }
 
     #[test]
