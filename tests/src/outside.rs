@@ -61,7 +61,9 @@ fn headers(ours: &Sip, theirs: &SipMessage) -> Vec<Compared> {
         (
             "Call-ID",
             ours.must("call-id").to_owned(),
-            theirs.call_id_header().map(|header| header.value().to_owned()),
+            theirs
+                .call_id_header()
+                .map(|header| header.value().to_owned()),
         ),
         (
             "CSeq",
@@ -127,12 +129,18 @@ mod tests {
         let breaks = [
             ("CSeq: 1 INVITE", "CSeq: one INVITE"),
             ("INVITE sip:bob@", "INVITE bob@"),
-            ("From: \"Alice\" <sip:alice@192.0.2.1>", "From: \"Alice <sip:alice@192.0.2.1>"),
+            (
+                "From: \"Alice\" <sip:alice@192.0.2.1>",
+                "From: \"Alice <sip:alice@192.0.2.1>",
+            ),
             ("Call-ID: a@b\r\n", ""),
         ];
         for (good, bad) in breaks {
             let text = GOOD.replacen(good, bad, 1);
-            assert!(!disagreements(text.as_bytes()).is_empty(), "{good} -> {bad}");
+            assert!(
+                !disagreements(text.as_bytes()).is_empty(),
+                "{good} -> {bad}"
+            );
         }
     }
 

@@ -17,9 +17,9 @@ use dialplan::Plan;
 use simnet::{Datagram, Filter, FilterId, HostId, LinkModel, Machine, Nth, Stop, Verdict, World};
 
 use crate::message::{Sip, label};
+use crate::outside;
 use crate::server::Server;
 use crate::ua::{DialogState, ScriptedUa, T1};
-use crate::outside;
 
 /// A host of a scene.
 #[derive(Debug)]
@@ -126,7 +126,11 @@ impl Scene {
     /// A scene with the plan for people.
     #[must_use]
     pub fn office(seed: u64) -> Self {
-        Self::new(Setup { plan: OFFICE, variables: Vec::new(), ..Setup::lab(seed) })
+        Self::new(Setup {
+            plan: OFFICE,
+            variables: Vec::new(),
+            ..Setup::lab(seed)
+        })
     }
 
     /// A scene.
@@ -142,7 +146,10 @@ impl Scene {
         let plan = Plan::load("scene.toml", setup.plan, &variables)
             .unwrap_or_else(|error| panic!("{error}"));
         let unix = Duration::from_secs(1_796_083_200);
-        let epoch_pair = Epoch { instant: epoch, unix };
+        let epoch_pair = Epoch {
+            instant: epoch,
+            unix,
+        };
         let server = Server::new(tandem, setup.config, Arc::new(plan), setup.seed, epoch_pair);
         let phone = |name, at| Node::Phone(Box::new(ScriptedUa::new(name, at, tandem)));
 
@@ -209,11 +216,7 @@ impl Scene {
     }
 
     /// Does something with a phone now.
-    pub fn with<R>(
-        &mut self,
-        host: HostId,
-        act: impl FnOnce(&mut ScriptedUa, Instant) -> R,
-    ) -> R {
+    pub fn with<R>(&mut self, host: HostId, act: impl FnOnce(&mut ScriptedUa, Instant) -> R) -> R {
         self.world.with(host, |node, now| match node {
             Node::Phone(phone) => act(phone, now),
             Node::Server(_) => panic!("the server is no phone"),
@@ -248,12 +251,13 @@ impl Scene {
 
     /// Plans what an operator does with the server.
     pub fn operator_at(&mut self, ms: u64, act: impl FnOnce(&mut Server, Instant) + 'static) {
-        self.world.at(Duration::from_millis(ms), self.server, |node, now| {
-            if let Node::Server(server) = node {
-                act(server, now);
-                server.ordered(now);
-            }
-        });
+        self.world
+            .at(Duration::from_millis(ms), self.server, |node, now| {
+                if let Node::Server(server) = node {
+                    act(server, now);
+                    server.ordered(now);
+                }
+            });
     }
 
     /// The caller calls now.
@@ -348,15 +352,21 @@ impl Scene {
     /// No timer of SIP outlasts 64 x T1 after the last datagram.
     fn check_time_to_rest(&self) {
         let ours = |sent: &simnet::Sent| sent.from == self.server || sent.to == Some(self.server);
-        let last = self.world.trace().sent().filter(|(_, sent)| ours(sent)).map(|(at, sent)| {
-            match sent.fate {
+        let last = self
+            .world
+            .trace()
+            .sent()
+            .filter(|(_, sent)| ours(sent))
+            .map(|(at, sent)| match sent.fate {
                 simnet::Fate::Arrives(arrival) => arrival,
                 _ => at,
-            }
-        });
+            });
         let start = self.world.now() - self.world.elapsed();
         let last = start + last.max().unwrap_or_default();
-        let rest = self.tandem().busy_until().map(|at| at.saturating_duration_since(last));
+        let rest = self
+            .tandem()
+            .busy_until()
+            .map(|at| at.saturating_duration_since(last));
         assert!(
             rest.is_none_or(|rest| rest <= 64 * T1),
             "the server held something for {rest:?} after the last datagram"
@@ -367,7 +377,11 @@ impl Scene {
     fn check_nothing_stirs(&mut self) {
         let before = self.world.trace().entries().len();
         self.run(64 * 500);
-        assert_eq!(self.world.trace().entries().len(), before, "something stirred after the end");
+        assert_eq!(
+            self.world.trace().entries().len(),
+            before,
+            "something stirred after the end"
+        );
         let left = self.tandem().leftovers();
         assert!(left.is_empty(), "64 x T1 later the server holds {left:?}");
     }
@@ -379,14 +393,25 @@ impl Scene {
                 complaints.extend_from_slice(phone.complaints());
             }
         }
-        assert!(complaints.is_empty(), "complaints:\n{}", complaints.join("\n"));
+        assert!(
+            complaints.is_empty(),
+            "complaints:\n{}",
+            complaints.join("\n")
+        );
         for (filter, what) in &self.must_hit {
-            assert!(self.world.filter_hits(*filter) > 0, "nothing to do for: {what}");
+            assert!(
+                self.world.filter_hits(*filter) > 0,
+                "nothing to do for: {what}"
+            );
         }
     }
 
     fn check_phones(&self) {
-        for (host, name) in self.world.hosts().filter(|(host, _)| !self.may_hang.contains(host)) {
+        for (host, name) in self
+            .world
+            .hosts()
+            .filter(|(host, _)| !self.may_hang.contains(host))
+        {
             if let Node::Phone(phone) = self.world.host(host) {
                 for dialog in phone.dialogs() {
                     let over = dialog.state == DialogState::Over;
@@ -397,7 +422,12 @@ impl Scene {
     }
 
     fn check_readers(&self) {
-        for (at, sent) in self.world.trace().sent().filter(|(_, sent)| sent.from == self.server) {
+        for (at, sent) in self
+            .world
+            .trace()
+            .sent()
+            .filter(|(_, sent)| sent.from == self.server)
+        {
             let found = outside::disagreements(&sent.datagram.bytes);
             assert!(
                 found.is_empty(),
@@ -420,14 +450,24 @@ impl Scene {
             .collect();
         calls.sort();
         calls.dedup();
-        let mut recorded: Vec<_> =
-            self.tandem().cdrs().iter().map(|cdr| cdr.call_id.clone()).collect();
+        let mut recorded: Vec<_> = self
+            .tandem()
+            .cdrs()
+            .iter()
+            .map(|cdr| cdr.call_id.clone())
+            .collect();
         recorded.sort();
         assert_eq!(recorded, calls, "records (left) and calls (right)");
         for cdr in self.tandem().cdrs() {
-            assert!(cdr.setup <= cdr.end, "a call ends before it begins: {cdr:?}");
+            assert!(
+                cdr.setup <= cdr.end,
+                "a call ends before it begins: {cdr:?}"
+            );
             let answer = cdr.answer.unwrap_or(cdr.end);
-            assert!(cdr.setup <= answer && answer <= cdr.end, "answered out of time: {cdr:?}");
+            assert!(
+                cdr.setup <= answer && answer <= cdr.end,
+                "answered out of time: {cdr:?}"
+            );
         }
     }
 }

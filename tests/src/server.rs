@@ -72,7 +72,11 @@ impl Server {
         epoch: Epoch,
     ) -> Self {
         let transport = Transport::Udp;
-        let listener = sip::Listener { transport, local: address, advertised: None };
+        let listener = sip::Listener {
+            transport,
+            local: address,
+            advertised: None,
+        };
         config.sip.listeners = vec![listener];
         config.registrar_trusts = |_| true;
         let mut bytes = [0; 32];
@@ -123,12 +127,14 @@ impl Server {
 
     /// What sessions were told to be, one after another.
     pub fn specs(&self) -> impl Iterator<Item = (Instant, &SessionSpec)> {
-        self.commands.iter().filter_map(|(at, command)| match command {
-            MediaCommand::Start { spec, .. } | MediaCommand::Update { spec, .. } => {
-                Some((*at, spec))
-            }
-            _ => None,
-        })
+        self.commands
+            .iter()
+            .filter_map(|(at, command)| match command {
+                MediaCommand::Start { spec, .. } | MediaCommand::Update { spec, .. } => {
+                    Some((*at, spec))
+                }
+                _ => None,
+            })
     }
 
     /// One leg of what a session was told to be at last.
@@ -168,7 +174,10 @@ impl Server {
             ("taps", self.taps.len()),
             ("answers of the shell", self.later.len()),
         ];
-        held.iter().filter(|(_, n)| *n > 0).map(|(what, n)| format!("{n} {what}")).collect()
+        held.iter()
+            .filter(|(_, n)| *n > 0)
+            .map(|(what, n)| format!("{n} {what}"))
+            .collect()
     }
 
     /// When the last of what it held was gone; `None` when it never held anything.
@@ -192,7 +201,8 @@ impl Server {
 
     fn plan(&mut self, now: Instant, later: Later) {
         self.serial += 1;
-        self.later.insert((now + self.shell_delay, self.serial), later);
+        self.later
+            .insert((now + self.shell_delay, self.serial), later);
     }
 
     fn drain(&mut self, now: Instant) {
@@ -208,7 +218,9 @@ impl Server {
                 Output::Release { ports } => self.release(&ports),
                 Output::Media(command) => self.command(now, command),
                 Output::Cdr(cdr) => self.cdrs.push(*cdr),
-                _ => self.complaints.push("an output that the shell doesn't know".to_owned()),
+                _ => self
+                    .complaints
+                    .push("an output that the shell doesn't know".to_owned()),
             }
         }
         // The moment at which it is found empty for the first time is the end of what it held.
@@ -222,13 +234,17 @@ impl Server {
     fn release(&mut self, ports: &[PortId]) {
         for port in ports {
             if !self.lent.remove(port) {
-                self.complaints.push(format!("{port:?} was given back but not lent"));
+                self.complaints
+                    .push(format!("{port:?} was given back but not lent"));
             }
             let used = |spec: &SessionSpec| {
-                Side::BOTH.iter().any(|side| spec.leg(*side).is_some_and(|leg| leg.port == *port))
+                Side::BOTH
+                    .iter()
+                    .any(|side| spec.leg(*side).is_some_and(|leg| leg.port == *port))
             };
             if self.sessions.values().any(used) {
-                self.complaints.push(format!("{port:?} was given back while a session uses it"));
+                self.complaints
+                    .push(format!("{port:?} was given back while a session uses it"));
             }
         }
     }
@@ -264,7 +280,8 @@ impl Server {
             }
             _ => Some("a media command that the shell doesn't know".to_owned()),
         };
-        self.complaints.extend(fault.map(|fault| format!("media session: {fault}")));
+        self.complaints
+            .extend(fault.map(|fault| format!("media session: {fault}")));
     }
 
     fn fault_of(&self, spec: &SessionSpec) -> Option<String> {
@@ -272,7 +289,8 @@ impl Server {
         let not_lent = |leg: &&LegSpec| !self.lent.contains(&leg.port);
         let zero = |leg: &&LegSpec| leg.remote.is_some_and(|to| to.ip().is_unspecified());
         let mut legs = legs.filter(|leg| not_lent(leg) || zero(leg));
-        legs.next().map(|leg| format!("port not lent, or media for nowhere: {leg:?}"))
+        legs.next()
+            .map(|leg| format!("port not lent, or media for nowhere: {leg:?}"))
     }
 
     fn prepare(&mut self, now: Instant, prepare: &Prepare) {
@@ -312,13 +330,22 @@ impl Server {
 
 impl Machine for Server {
     fn handle_datagram(&mut self, now: Instant, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
-        let flow = Flow { transport: Transport::Udp, local: to, remote: from, connection: 0 };
+        let flow = Flow {
+            transport: Transport::Udp,
+            local: to,
+            remote: from,
+            connection: 0,
+        };
         self.b2bua.handle_message(now, flow, bytes);
         self.drain(now);
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        while let Some(entry) = self.later.first_entry().filter(|entry| entry.key().0 <= now) {
+        while let Some(entry) = self
+            .later
+            .first_entry()
+            .filter(|entry| entry.key().0 <= now)
+        {
             match entry.remove() {
                 Later::Prepared(prepare) => self.prepare(now, &prepare),
                 Later::Media(event) => self.b2bua.handle_media(now, &event),
@@ -342,7 +369,10 @@ impl Machine for Server {
     }
 
     fn handle_unreachable(&mut self, now: Instant, _from: SocketAddr, to: SocketAddr) {
-        let failed = FailedFlow { transport: Transport::Udp, remote: to };
+        let failed = FailedFlow {
+            transport: Transport::Udp,
+            remote: to,
+        };
         self.b2bua.handle_flow_failed(now, &failed);
         self.drain(now);
     }
