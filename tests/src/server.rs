@@ -18,7 +18,8 @@ use std::time::{Duration, Instant};
 use b2bua::{B2bua, CallId, Cdr, Config, Epoch, Output, Prepare, PrepareError, Prepared};
 use dialplan::Plan;
 use media::command::{
-    ClipId, LegSpec, LegStats, MediaCommand, MediaEvent, PortId, SessionId, SessionSpec, Side,
+    ClipId, FailReason, LegSpec, LegStats, MediaCommand, MediaEvent, PortId, SessionId,
+    SessionSpec, Side,
 };
 use simnet::{Datagram, Machine};
 use sip::{FailedFlow, Flow, Resolve, ResolveError, Transport};
@@ -111,6 +112,23 @@ impl Server {
     /// Sends what the machine has to say after an operator's order.
     pub fn ordered(&mut self, now: Instant) {
         self.drain(now);
+    }
+
+    /// Every clip that plays has come to its end.
+    pub fn finish_clips(&mut self, now: Instant) {
+        for session in self.sessions.keys() {
+            self.b2bua
+                .handle_media(now, &MediaEvent::PlayFinished { session: *session });
+        }
+    }
+
+    /// The media plane gives up on every session.
+    pub fn fail_media(&mut self, now: Instant) {
+        for (session, _) in std::mem::take(&mut self.sessions) {
+            let reason = FailReason::Overload;
+            self.b2bua
+                .handle_media(now, &MediaEvent::Failed { session, reason });
+        }
     }
 
     /// Records of calls that are over.
