@@ -437,15 +437,13 @@ impl Scene {
         }
     }
 
-    /// One record for each call that the server heard of, with times in their order.
+    /// One record for each call that the server took up (its 100 Trying says so), with times in
+    /// their order.
     fn check_records(&self, server: HostId) {
-        let mut calls: Vec<_> = self
-            .world
-            .trace()
-            .sent()
-            .filter(|(_, sent)| sent.to == Some(server) && sent.fate.arrives())
+        let said = self.world.trace().sent().filter(|(_, sent)| sent.from == server);
+        let mut calls: Vec<_> = said
             .filter_map(|(_, sent)| Sip::read(&sent.datagram.bytes))
-            .filter(|sip| sip.method() == Some("INVITE") && !sip.in_dialog())
+            .filter(|sip| sip.to_string() == "100 (INVITE)" && sip.receiver_tag().is_none())
             .map(|sip| sip.must("call-id").to_owned())
             .collect();
         calls.sort();

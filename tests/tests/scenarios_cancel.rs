@@ -153,7 +153,7 @@ fn a_moment_before_the_callees_answer_arrives() {
     scene.cancel_at(1_015);
     scene.finish();
     check_cancelled(&scene);
-    assert_eq!(scene.bob().heard(), ["INVITE", "ACK", "BYE", "CANCEL"]);
+    assert_eq!(scene.bob().heard(), ["INVITE", "CANCEL", "ACK", "BYE"]);
 }
 
 /// The answer is on its way to the caller when it cancels: the call is up (9.2), the caller ends it.
