@@ -113,8 +113,20 @@ fn headers(ours: &Sip, theirs: &SipMessage) -> Vec<Compared> {
 
 /// The methods that rsip knows.
 const KNOWN_METHODS: [&str; 14] = [
-    "ACK", "BYE", "CANCEL", "INFO", "INVITE", "MESSAGE", "NOTIFY", "OPTIONS", "PRACK", "PUBLISH",
-    "REFER", "REGISTER", "SUBSCRIBE", "UPDATE",
+    "ACK",
+    "BYE",
+    "CANCEL",
+    "INFO",
+    "INVITE",
+    "MESSAGE",
+    "NOTIFY",
+    "OPTIONS",
+    "PRACK",
+    "PUBLISH",
+    "REFER",
+    "REGISTER",
+    "SUBSCRIBE",
+    "UPDATE",
 ];
 
 fn ours_of(value: &str) -> String {

@@ -440,7 +440,11 @@ impl Scene {
     /// One record for each call that the server took up (its 100 Trying says so), with times in
     /// their order.
     fn check_records(&self, server: HostId) {
-        let said = self.world.trace().sent().filter(|(_, sent)| sent.from == server);
+        let said = self
+            .world
+            .trace()
+            .sent()
+            .filter(|(_, sent)| sent.from == server);
         let mut calls: Vec<_> = said
             .filter_map(|(_, sent)| Sip::read(&sent.datagram.bytes))
             .filter(|sip| sip.to_string() == "100 (INVITE)" && sip.receiver_tag().is_none())

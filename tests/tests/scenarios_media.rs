@@ -406,7 +406,11 @@ fn one_side_offers_twice_before_an_answer() {
     let refused = scene.alice().last("500 (INVITE)");
     let wait: u32 = refused.must("retry-after").parse().expect("Retry-After");
     assert!(wait <= 10);
-    let asked = scene.bob().all("re-INVITE").filter(|entry| !entry.repeat).count();
+    let asked = scene
+        .bob()
+        .all("re-INVITE")
+        .filter(|entry| !entry.repeat)
+        .count();
     assert_eq!(asked, 1, "bob hears of the first offer alone");
     assert_eq!(scene.alice().result("BYE"), Some(200), "the call survives");
 }

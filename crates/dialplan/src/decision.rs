@@ -202,7 +202,7 @@ impl Action {
     }
 }
 
-/// In words, as `tandem route` prints it: the action, what is recorded, what is added.
+/// In words: the action, what is recorded, what is added.
 impl fmt::Display for Decision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.action.fmt(f)?;

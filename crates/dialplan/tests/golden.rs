@@ -117,7 +117,7 @@ fn every_case_is_decided_as_written() {
         assert_eq!(matched, usize::from(explained.rule.is_some()), "{case}");
         let looked_at = explained
             .rule
-            .map_or(plan.rules().count(), |rule| rule.index + 1);
+            .map_or_else(|| plan.rules().count(), |rule| rule.index + 1);
         assert_eq!(explained.trace.len(), looked_at, "{case}");
     }
     for (name, _) in PLANS {

@@ -1,4 +1,5 @@
-//! Numbers that wrap: 16-bit sequence numbers, 32-bit timestamps (RFC 3550 section 5.1 and appendix A.1).
+//! Numbers that wrap: 16-bit sequence numbers, 32-bit timestamps (RFC 3550 section 5.1 and appendix
+//! A.1).
 
 /// Whether `a` comes after `b`, on a circle of 2^16; half a circle apart counts as before.
 #[must_use]
@@ -23,7 +24,8 @@ pub fn timestamp_delta(a: u32, b: u32) -> i32 {
 pub struct ExtSeqNo(pub u64);
 
 impl ExtSeqNo {
-    /// The first number of a stream. One cycle stands above it, so that what was sent before it has a number too.
+    /// The first number of a stream. One cycle stands above it, so that what was sent before it has
+    /// a number too.
     #[must_use]
     pub fn first(sequence: u16) -> Self {
         Self(1 << 16 | u64::from(sequence))

@@ -5,7 +5,7 @@ use core::net::IpAddr;
 use dialplan::Query;
 
 /// A call to `called` from 1001 on loopback, without headers.
-pub fn call(called: &str) -> Query<'_> {
+pub(crate) fn call(called: &str) -> Query<'_> {
     Query {
         called_user: called,
         called_host: "tandem.example",
