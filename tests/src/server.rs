@@ -180,7 +180,7 @@ impl Server {
             ("calls", counts.calls),
             ("legs", counts.legs),
             ("relayed requests", counts.relayed),
-            ("ring timers", counts.ring_timers),
+            ("call timers", counts.call_timers),
             ("ports of calls", counts.ports),
             ("outputs", counts.outputs),
             ("server transactions", counts.sip.server_transactions),
