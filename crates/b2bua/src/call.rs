@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use dialplan::{Bridge, MediaMode, RecordSpec};
 use media::command::{Program, Side};
-use sip::{Failure, UsageId};
+use sip::{Failure, Flow, Incoming, UsageId};
 
 use crate::cause::Cause;
+use crate::headers::{self, Parties};
 use crate::negotiate::LegMedia;
 use crate::output::CallId;
 use crate::table::State;
@@ -64,7 +65,7 @@ pub(crate) struct Call {
 #[derive(Debug)]
 pub(crate) struct LegA {
     pub(crate) usage: UsageId,
-    pub(crate) invite: Box<sip::Incoming>,
+    pub(crate) invite: Box<Incoming>,
     /// The provisional response to be passed on next.
     pub(crate) provisional: u16,
 }
@@ -116,6 +117,26 @@ pub(crate) struct Facts {
     pub(crate) end: Option<Instant>,
     pub(crate) acked: bool,
     pub(crate) recordings: Vec<String>,
+}
+
+impl Facts {
+    /// What is known when the INVITE comes.
+    pub(crate) fn new(now: Instant, parties: &Parties, invite: &Incoming, flow: &Flow) -> Self {
+        Self {
+            caller: parties.caller_user.clone(),
+            callee: parties.called_user.clone(),
+            source: headers::source(flow),
+            call_id: invite.call_id().unwrap_or_default().to_owned(),
+            rule: "(not asked)".to_owned(),
+            action: "refuse",
+            setup: now,
+            ringing: None,
+            answer: None,
+            end: None,
+            acked: false,
+            recordings: Vec::new(),
+        }
+    }
 }
 
 impl Call {
