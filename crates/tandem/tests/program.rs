@@ -1,0 +1,241 @@
+//! The program as its user meets it: the `ready` line, an answer over UDP and TCP, signals, and
+//! errors of one line. Real sockets on loopback with ports chosen by the kernel.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+const TANDEM: &str = env!("CARGO_BIN_EXE_tandem");
+
+fn tandem(args: &[&str]) -> Output {
+    Command::new(TANDEM)
+        .args(args)
+        .output()
+        .expect("the program starts")
+}
+
+fn error_line(args: &[&str]) -> String {
+    let output = tandem(args);
+    assert_eq!(output.status.code(), Some(1), "{args:?}");
+    let error = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(
+        error
+            .lines()
+            .filter(|line| line.starts_with("tandem: "))
+            .count(),
+        1,
+        "{error}"
+    );
+    error.lines().last().expect("the error").to_owned()
+}
+
+/// A directory for recordings that only this test uses.
+fn scratch(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("tandem-program-{}-{name}", std::process::id()))
+}
+
+struct Server {
+    child: Child,
+    udp: SocketAddr,
+    tcp: SocketAddr,
+    ready: String,
+}
+
+impl Server {
+    fn start(name: &str, more: &[&str]) -> Self {
+        let recordings = scratch(name);
+        let mut child = Command::new(TANDEM)
+            .args([
+                "serve",
+                "--sip",
+                "udp:127.0.0.1:0",
+                "--sip",
+                "tcp:127.0.0.1:0",
+                "--recordings",
+            ])
+            .arg(&recordings)
+            .args(more)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the program starts");
+        let mut ready = String::new();
+        let stdout = child.stdout.as_mut().expect("piped");
+        BufReader::new(stdout)
+            .read_line(&mut ready)
+            .expect("a line");
+        let address = |transport: &str| {
+            let (_, rest) = ready
+                .split_once(transport)
+                .expect("named in the ready line");
+            let end = rest.find([',', ' ']).expect("more follows");
+            rest[..end].parse().expect("an address")
+        };
+        Self {
+            udp: address("udp:"),
+            tcp: address("tcp:"),
+            child,
+            ready,
+        }
+    }
+
+    fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill")
+            .args(["-s", name, &pid])
+            .status()
+            .expect("kill exists");
+        assert!(sent.success());
+    }
+
+    fn exit_code(&mut self) -> Option<i32> {
+        self.child.wait().expect("our child").code()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn options(transport: &str, from: SocketAddr, to: SocketAddr) -> String {
+    format!(
+        "OPTIONS sip:{to} SIP/2.0\r\nVia: SIP/2.0/{transport} {from};branch=z9hG4bKprogram\r\n\
+         From: <sip:probe@{from}>;tag=1\r\nTo: <sip:{to}>\r\nCall-ID: program@{from}\r\n\
+         CSeq: 1 OPTIONS\r\nMax-Forwards: 70\r\nContent-Length: 0\r\n\r\n"
+    )
+}
+
+fn ask_over_udp(server: &Server) -> String {
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback binds");
+    socket
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .expect("a valid time");
+    let request = options("UDP", socket.local_addr().expect("bound"), server.udp);
+    socket
+        .send_to(request.as_bytes(), server.udp)
+        .expect("loopback");
+    let mut buffer = [0; 4096];
+    let (len, _) = socket.recv_from(&mut buffer).expect("an answer");
+    String::from_utf8_lossy(&buffer[..len]).into_owned()
+}
+
+#[test]
+fn serve_says_ready_answers_and_ends_on_sigterm() {
+    let mut server = Server::start("serve", &[]);
+    let expected = format!(
+        "ready sip=udp:{},tcp:{} pid={}\n",
+        server.udp,
+        server.tcp,
+        server.child.id()
+    );
+    assert_eq!(server.ready, expected);
+    assert!(ask_over_udp(&server).starts_with("SIP/2.0 200 "));
+
+    let mut stream = TcpStream::connect(server.tcp).expect("listening");
+    let request = options("TCP", stream.local_addr().expect("open"), server.tcp);
+    stream
+        .write_all(format!("\r\n\r\n{request}").as_bytes())
+        .expect("open");
+    let mut answer = [0; 14];
+    stream
+        .read_exact(&mut answer)
+        .expect("a pong and an answer");
+    assert_eq!(&answer, b"\r\nSIP/2.0 200 ");
+
+    server.signal("TERM");
+    assert_eq!(server.exit_code(), Some(0));
+}
+
+#[test]
+fn sighup_keeps_the_server_up() {
+    let mut server = Server::start("hup", &[]);
+    server.signal("HUP");
+    assert!(ask_over_udp(&server).starts_with("SIP/2.0 200 "));
+    server.signal("INT");
+    assert_eq!(server.exit_code(), Some(0));
+}
+
+#[test]
+fn a_port_in_use_is_one_line_and_exit_code_1() {
+    let taken = UdpSocket::bind("127.0.0.1:0").expect("loopback binds");
+    let listener = format!("udp:{}", taken.local_addr().expect("bound"));
+    let recordings = scratch("taken");
+    let error = error_line(&[
+        "serve",
+        "--sip",
+        &listener,
+        "--recordings",
+        &recordings.to_string_lossy(),
+    ]);
+    assert!(
+        error.contains(&listener) && error.contains("in use"),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_cannot_be_served_is_one_line_and_exit_code_1() {
+    for (args, part) in [
+        (&["serve", "--sip", "nonsense"][..], "'nonsense'"),
+        (
+            &["serve", "--dialplan", "/none/such.toml"],
+            "cannot read the dialplan /none/such.toml",
+        ),
+        (
+            &["serve", "--recordings", "/proc/none"],
+            "cannot record into /proc/none",
+        ),
+        (
+            &["serve", "--config", "/none/such.toml"],
+            "cannot read the configuration /none/such.toml",
+        ),
+        (&["serve", "--media-address", "192.0.2.1"], "192.0.2.1"),
+        (&["serve", "--log", "x=loudest"], "x=loudest"),
+        (
+            &["check", "--recordings", "/proc/self/status"],
+            "/proc/self/status",
+        ),
+        (&["fly"], "'fly'"),
+    ] {
+        let error = error_line(args);
+        assert!(error.contains(part), "{error}");
+    }
+}
+
+#[test]
+fn check_says_what_would_be_in_force() {
+    let output = tandem(&[
+        "check",
+        "--rtp-ports",
+        "20000-20009",
+        "--recordings",
+        "/tmp",
+    ]);
+    let table = String::from_utf8(output.stdout).expect("text");
+    assert!(output.status.success(), "{table}");
+    for part in [
+        "udp:127.0.0.1:5060,tcp:127.0.0.1:5060",
+        "127.0.0.1, ports 20000-20009",
+        "5 port pairs, 2 bridged calls",
+        "default, ",
+        "/tmp, on ",
+        "PCMA/8000, PCMU/8000",
+    ] {
+        assert!(table.contains(part), "{part}: {table}");
+    }
+}
+
+#[test]
+fn route_names_the_decision_and_the_rule() {
+    let output = tandem(&["route", "1000", "echo"]);
+    let text = String::from_utf8(output.stdout).expect("text");
+    assert!(
+        output.status.success() && text.starts_with("echo"),
+        "{text}"
+    );
+}
