@@ -8,6 +8,7 @@ use super::ack::Ack;
 use super::api::{
     Credentials, Event, Failure, HeaderField, Request, Resolve, ResolveId, Transport, UsageError,
 };
+use super::keys::Key;
 use super::outgoing::{Hop, Outgoing, SentBy, Target, along};
 use super::uac::{CALL_ID_LEN, TAG_LEN};
 use super::{Endpoint, Owner};
@@ -23,7 +24,9 @@ pub(crate) struct ClientTxn {
     pub(crate) purpose: Purpose,
     pub(crate) usage: Option<UsageId>,
     pub(crate) hop: Option<Hop>,
-    bytes: Arc<[u8]>,
+    /// What is sent again: the request, then the ACK of its refusal.
+    bytes: Option<Arc<[u8]>>,
+    key: Option<Key>,
     via: Option<SentBy>,
     credentials: Option<Credentials>,
     /// Challenges answered so far; each answer is a transaction of its own.
@@ -139,7 +142,8 @@ impl Endpoint {
             purpose,
             usage,
             hop: None,
-            bytes: Arc::from([]),
+            bytes: None,
+            key: None,
             via: None,
             credentials,
             challenges: 0,
@@ -199,7 +203,7 @@ impl Endpoint {
         let Some(listener) = self.listener(transport, remote, used) else {
             return;
         };
-        let (local, via) = (listener.local, SentBy::of(listener));
+        let (local, via) = (listener.local, listener.clone());
         let connection = dialog_via
             .filter(|via| via.transport == transport && via.remote.ip() == remote.ip())
             .and_then(|via| via.connection);
@@ -213,21 +217,20 @@ impl Endpoint {
             remote,
             connection,
         };
-        txn.bytes = txn.out.print(&via, &self.config.user_agent);
-        txn.hop = Some(hop);
-        txn.via = Some(via);
-        self.transmits.push_back(hop.transmit(txn.bytes.clone()));
+        let bytes = txn.out.print(&via, &self.config.user_agent);
+        self.transmits.push_back(hop.transmit(bytes.clone()));
         if let Purpose::Ack { invite, entry, .. } = txn.purpose {
-            let bytes = txn.bytes.clone();
             self.drop_client(id);
             self.keep_ack(invite, entry, hop, bytes);
             return;
         }
+        (txn.bytes, txn.hop, txn.via) = (Some(bytes), Some(hop), Some(via));
         txn.machine = match txn.out.method.as_str() {
             "INVITE" => Machine::Invite(ClientInvite::start(now, timing)),
             _ => Machine::Other(ClientOther::start(now, timing)),
         };
-        let key = client_key(&txn.out.branch, &txn.out.method);
+        let key = self.keys.client(&txn.out.branch, &txn.out.method);
+        txn.key = Some(key);
         self.client_keys.insert(key, id);
         if let Some(usage) = txn.usage.and_then(|usage| self.usages.get_mut(usage)) {
             usage.dialog.via.get_or_insert(hop);
@@ -236,14 +239,14 @@ impl Endpoint {
     }
 
     /// A response: finds its transaction, or is dropped (RFC 6026 section 8.9).
-    pub(crate) fn on_response(&mut self, now: Instant, message: &Incoming) {
+    pub(crate) fn on_response(&mut self, now: Instant, message: Box<Incoming>) {
         let (Ok(via), Ok(cseq)) = (message.top_via(), message.cseq()) else {
             return;
         };
         let (Some(branch), Some(code)) = (via.branch(), message.status()) else {
             return;
         };
-        let key = client_key(branch, cseq.method.as_str());
+        let key = self.keys.client(branch, cseq.method.as_str());
         let Some(&id) = self.client_keys.get(&key) else {
             return;
         };
@@ -255,15 +258,22 @@ impl Endpoint {
             Machine::Other(machine) => machine.handle_response(now, code),
             Machine::Resolving { .. } => return,
         };
-        if effect.send == Some(Send::Ack)
-            && let (Some(hop), Some(via)) = (txn.hop, &txn.via)
-        {
-            let to = message.header(Name::To).unwrap_or_default();
-            self.transmits
-                .push_back(hop.transmit(txn.out.print_ack(via, to)));
+        let is_told = effect.tell == Some(Tell::Response);
+        if effect.send == Some(Send::Ack) {
+            // Its first final response; what it refuses needs no repeating any more.
+            if let (true, Some(via)) = (is_told, &txn.via) {
+                let to = message.header(Name::To).unwrap_or_default();
+                txn.bytes = Some(txn.out.print_ack(via, to));
+            }
+            if let (Some(hop), Some(bytes)) = (txn.hop, &txn.bytes) {
+                self.transmits.push_back(hop.transmit(bytes.clone()));
+            }
         }
-        if effect.tell == Some(Tell::Response) && !self.met_challenge(now, id, code, message) {
+        if is_told && !self.met_challenge(now, id, code, &message) {
             self.tell_response(now, id, code, message);
+        }
+        if code >= 200 {
+            self.slim_client(id);
         }
         self.settle_client(id);
     }
@@ -282,8 +292,8 @@ impl Endpoint {
             }
             Machine::Resolving { .. } => Effect::NOTHING,
         };
-        if let (Some(Send::Again), Some(hop)) = (effect.send, txn.hop) {
-            self.transmits.push_back(hop.transmit(txn.bytes.clone()));
+        if let (Some(Send::Again), Some(hop), Some(bytes)) = (effect.send, txn.hop, &txn.bytes) {
+            self.transmits.push_back(hop.transmit(bytes.clone()));
         }
         if effect.tell == Some(Tell::Timeout) {
             self.client_failed(now, id, Failure::Timeout);
@@ -306,6 +316,20 @@ impl Endpoint {
         self.settle_client(id);
     }
 
+    /// A transaction that has its final response waits, for 32 s perhaps, with no more than it needs.
+    fn slim_client(&mut self, id: ClientTxnId) {
+        let Some(txn) = self.clients.get_mut(id) else {
+            return;
+        };
+        match &txn.machine {
+            Machine::Invite(machine) if machine.is_refused() => {}
+            _ => txn.bytes = None,
+        }
+        // The ACK of a 2xx is yet to show the credentials.
+        txn.out.fields = txn.out.credentials();
+        txn.out.body = None;
+    }
+
     /// Nobody waits for the outcome of a request any more. One that has not left stays here.
     pub(crate) fn abandon_client(&mut self, now: Instant, id: ClientTxnId) {
         match self.clients.get_mut(id).map(|txn| &mut txn.machine) {
@@ -320,8 +344,9 @@ impl Endpoint {
     pub(crate) fn drop_client(&mut self, id: ClientTxnId) {
         if let Some(mut txn) = self.clients.remove(id) {
             self.deadlines.set(Owner::Client(id), &mut txn.armed, None);
-            self.client_keys
-                .remove(&client_key(&txn.out.branch, &txn.out.method));
+            if let Some(key) = txn.key {
+                self.client_keys.remove(&key);
+            }
         }
     }
 
@@ -349,8 +374,8 @@ impl Endpoint {
         self.drop_client(id);
     }
 
-    fn tell_response(&mut self, now: Instant, id: ClientTxnId, code: u16, message: &Incoming) {
-        if (200..300).contains(&code) && self.repeat_ack(id, message) {
+    fn tell_response(&mut self, now: Instant, id: ClientTxnId, code: u16, message: Box<Incoming>) {
+        if (200..300).contains(&code) && self.repeat_ack(id, &message) {
             return;
         }
         let Some(txn) = self.clients.get(id) else {
@@ -367,9 +392,9 @@ impl Endpoint {
                     && txn.out.method == "UPDATE"
                     && let Some(usage) = usage.and_then(|usage| self.usages.get_mut(usage))
                 {
-                    usage.dialog.refresh(message);
+                    usage.dialog.refresh(&message);
                 }
-                let outcome = Ok(Box::new(message.clone()));
+                let outcome = Ok(message);
                 self.events.push_back(Event::Response {
                     txn: txn.known_as.unwrap_or(id),
                     usage,
@@ -468,8 +493,4 @@ impl Endpoint {
     pub(crate) fn branch(&mut self) -> String {
         format!("{}{}", crate::Via::MAGIC_COOKIE, self.rng.token(16))
     }
-}
-
-fn client_key(branch: &str, method: &str) -> Box<str> {
-    format!("{branch}|{method}").into()
 }

@@ -53,7 +53,7 @@ impl Endpoint {
         now: Instant,
         id: UsageId,
         txn: ServerTxnId,
-        message: Incoming,
+        message: Box<Incoming>,
         flow: Flow,
     ) {
         let Some(usage) = self.usages.get_mut(id) else {
@@ -107,7 +107,7 @@ impl Endpoint {
     }
 
     /// A BYE is answered whatever else goes on (section 15.1.2): two that cross both get 200.
-    fn on_bye(&mut self, now: Instant, id: UsageId, txn: ServerTxnId, message: Incoming) {
+    fn on_bye(&mut self, now: Instant, id: UsageId, txn: ServerTxnId, message: Box<Incoming>) {
         let _ = self.send_response(now, txn, 200, &Says::default());
         let Some(usage) = self.usages.get_mut(id) else {
             return;
@@ -123,7 +123,6 @@ impl Endpoint {
             self.abandon_client(now, id);
         }
         self.remove_usage(now, id);
-        let message = Box::new(message);
         self.events.push_back(match (early, ending) {
             (true, _) => Event::Cancelled { usage: id, message },
             (_, true) => Event::Ended { usage: id },

@@ -208,7 +208,8 @@ pub(crate) fn along(target: &str, route_set: &[String]) -> (String, Vec<String>,
 #[derive(Clone, Debug)]
 pub(crate) struct SentBy {
     pub(crate) transport: Transport,
-    pub(crate) host_port: String,
+    pub(crate) local: SocketAddr,
+    host_port: Arc<str>,
 }
 
 impl SentBy {
@@ -219,7 +220,8 @@ impl SentBy {
         };
         Self {
             transport: listener.transport,
-            host_port,
+            local: listener.local,
+            host_port: host_port.into(),
         }
     }
 

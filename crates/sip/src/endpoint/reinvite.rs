@@ -73,7 +73,7 @@ impl Endpoint {
         now: Instant,
         id: UsageId,
         txn: ServerTxnId,
-        message: Incoming,
+        message: Box<Incoming>,
     ) {
         let Some(usage) = self.usages.get_mut(id) else {
             return;
@@ -93,10 +93,8 @@ impl Endpoint {
             server.usage = Some(id);
         }
         let _ = self.send_response(now, txn, 100, &Says::default());
-        self.events.push_back(Event::Reinvite {
-            usage: id,
-            message: Box::new(message),
-        });
+        self.events
+            .push_back(Event::Reinvite { usage: id, message });
     }
 
     /// A response to our re-INVITE that was not acknowledged before.
@@ -107,7 +105,7 @@ impl Endpoint {
         txn: ClientTxnId,
         tries: u8,
         code: u16,
-        message: &Incoming,
+        message: Box<Incoming>,
     ) {
         let (Some(usage), Some(client)) = (self.usages.get_mut(id), self.clients.get(txn)) else {
             return;
@@ -116,9 +114,8 @@ impl Endpoint {
         match code {
             200..=299 if is_awaited => {
                 usage.open_out = None;
-                usage.dialog.refresh(message);
+                usage.dialog.refresh(&message);
                 usage.ack_owed = Some((txn, client.out.cseq));
-                let message = Box::new(message.clone());
                 self.events
                     .push_back(Event::ReinviteAnswered { usage: id, message });
             }
@@ -149,14 +146,13 @@ impl Endpoint {
         id: UsageId,
         txn: ClientTxnId,
         failure: Failure,
-        message: Option<&Incoming>,
+        message: Option<Box<Incoming>>,
     ) {
         let Some(usage) = self.usages.get_mut(id) else {
             return;
         };
         if usage.open_out == Some(txn) {
             usage.open_out = None;
-            let message = message.map(|message| Box::new(message.clone()));
             self.events.push_back(Event::ReinviteRefused {
                 usage: id,
                 failure,

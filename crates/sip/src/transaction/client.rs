@@ -131,6 +131,11 @@ impl ClientInvite {
     pub(crate) fn is_terminated(&self) -> bool {
         matches!(self.state, InviteState::Terminated)
     }
+
+    /// Whether repeats of a refusal are still to be acknowledged.
+    pub(crate) fn is_refused(&self) -> bool {
+        matches!(self.state, InviteState::Completed { .. })
+    }
 }
 
 /// A client transaction of any other method.
