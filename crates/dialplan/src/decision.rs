@@ -24,7 +24,9 @@ impl Decision {
     /// Name of the rule that decided, or `(no rule)`.
     #[must_use]
     pub fn rule_name(&self) -> String {
-        self.rule.as_ref().map_or_else(|| "(no rule)".to_owned(), |rule| rule.name.to_string())
+        self.rule
+            .as_ref()
+            .map_or_else(|| "(no rule)".to_owned(), |rule| rule.name.to_string())
     }
 }
 
@@ -200,10 +202,105 @@ impl Action {
     }
 }
 
+/// In words: the action, what is recorded, what is added.
+impl fmt::Display for Decision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.action.fmt(f)?;
+        if let Some(record) = &self.record {
+            write!(
+                f,
+                "; recorded in {}",
+                if record.stereo { "stereo" } else { "mono" }
+            )?;
+            if let Some(template) = &record.template {
+                write!(f, " as {template}")?;
+            }
+        }
+        for (name, value) in &self.fields {
+            write!(f, "; adds {name}: {value}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Action {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
+        match self {
+            Self::Answer => Ok(()),
+            Self::Echo { delay } if delay.is_zero() => Ok(()),
+            Self::Echo { delay } => write!(f, " after {} s", delay.as_secs_f64()),
+            Self::Tone { hz, level_dbm0 } => write!(f, " {hz} Hz at {level_dbm0} dBm0"),
+            Self::Play { clip, repeat } => {
+                match clip {
+                    Clip::File(file) => write!(f, " {file}")?,
+                    Clip::Music => f.write_str(" music")?,
+                    Clip::LatestOfCaller => f.write_str(" the caller's latest recording")?,
+                }
+                f.write_str(if *repeat { ", again and again" } else { "" })
+            }
+            Self::Record { beep, max } => {
+                f.write_str(if *beep { " after a beep" } else { "" })?;
+                match max {
+                    Some(max) => write!(f, ", at most {} s", max.as_secs_f64()),
+                    None => Ok(()),
+                }
+            }
+            Self::Bridge(bridge) => write!(f, " {bridge}"),
+            Self::Reject { code, reason } => {
+                write!(f, " {code}")?;
+                reason
+                    .as_ref()
+                    .map_or(Ok(()), |reason| write!(f, " {reason}"))
+            }
+            Self::Redirect { code, contacts } => write!(f, " {code} to {}", contacts.join(", ")),
+        }
+    }
+}
+
+impl fmt::Display for Bridge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let targets: Vec<_> = self
+            .targets
+            .iter()
+            .map(|target| match target {
+                Target::Uri(uri) => uri.clone(),
+                Target::Registered(user) => format!("registered {user}"),
+            })
+            .collect();
+        write!(f, "to {}, ", targets.join(", "))?;
+        match (self.media, &self.codecs) {
+            (MediaMode::Direct, _) => f.write_str("media direct")?,
+            (MediaMode::Relay, Codecs::Caller) => f.write_str("media relayed")?,
+            (MediaMode::Relay, Codecs::List(list)) => {
+                let list: Vec<_> = list.iter().map(CodecSpec::to_string).collect();
+                write!(f, "media relayed as {}", list.join(", "))?;
+            }
+        }
+        write!(f, ", ringing at most {} s", self.ring_timeout.as_secs_f64())
+    }
+}
+
+/// As a plan writes it.
+impl fmt::Display for CodecSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(payload_type) = self.payload_type {
+            write!(f, "{payload_type} ")?;
+        }
+        write!(f, "{}/{}", self.name, self.clock_rate)?;
+        for (n, (key, value)) in self.params.iter().enumerate() {
+            write!(f, "{}{key}={value}", if n == 0 { '?' } else { '&' })?;
+        }
+        Ok(())
+    }
+}
+
 impl fmt::Display for TraceStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {} {}: ", self.rule.line, self.rule.name)?;
-        let Some(missed) = &self.missed else { return f.write_str("matches") };
+        let Some(missed) = &self.missed else {
+            return f.write_str("matches");
+        };
         match &missed.found {
             Some(found) => write!(f, "{} is {found:?}, not {}", missed.test, missed.wanted),
             None => write!(f, "{} is missing, not {}", missed.test, missed.wanted),
