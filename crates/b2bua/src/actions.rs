@@ -9,7 +9,7 @@ use crate::call::{Call, Facts, Kind};
 use crate::cause::{Cause, NORMAL_CLEARING, Party};
 use crate::cdr::{Cdr, CdrLeg, CdrMedia};
 use crate::headers;
-use crate::machine::B2bua;
+use crate::machine::{B2bua, Timer};
 use crate::output::{CallId, Output};
 use crate::setup::retry_after;
 use crate::table::Action;
@@ -33,9 +33,9 @@ impl B2bua {
     }
 
     fn stop_ringing(&mut self, id: CallId) {
-        let deadline = self.call_mut(id).and_then(|call| call.ring_deadline.take());
+        let deadline = self.call_mut(id).and_then(|call| call.deadline.take());
         if let Some(at) = deadline {
-            self.ring_timers.remove(&(at, id));
+            self.timers.remove(&(at, id));
         }
     }
 
@@ -60,6 +60,8 @@ impl B2bua {
         };
         call.facts.answer = Some(now);
         let usage = call.a.usage;
+        call.deadline = call.longest.map(|longest| now + longest);
+        let deadline = call.deadline;
         let body = if call.kind.is_direct() {
             call.direct_body.clone()
         } else {
@@ -67,6 +69,9 @@ impl B2bua {
         };
         tracing::info!(call = %id, caller = %call.facts.caller, callee = %call.facts.callee, "answered");
         let _ = self.endpoint.accept(now, usage, Vec::new(), body);
+        if let Some(at) = deadline {
+            self.timers.insert((at, id), Timer::Longest);
+        }
     }
 
     fn ack_callee(&mut self, now: Instant, id: CallId) {

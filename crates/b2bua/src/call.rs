@@ -1,6 +1,6 @@
 //! One call: what it knows of its two legs, and nothing that decides ([`crate::table`] does).
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use dialplan::{Bridge, MediaMode, RecordSpec};
 use media::command::{Program, Side};
@@ -43,6 +43,8 @@ pub(crate) struct Call {
     pub(crate) media: [LegMedia; 2],
     pub(crate) media_started: bool,
     pub(crate) record: Option<RecordSpec>,
+    /// The longest that the call may last, from its answer.
+    pub(crate) longest: Option<Duration>,
     /// Headers that the dialplan adds towards leg B.
     pub(crate) fields: Vec<(String, String)>,
     pub(crate) recording: bool,
@@ -52,8 +54,8 @@ pub(crate) struct Call {
     pub(crate) ack_owed: Option<Side>,
     /// Direct media: leg B's description on its way to leg A.
     pub(crate) direct_body: Option<sip::Body>,
-    /// When the no-answer timer fires, while it runs.
-    pub(crate) ring_deadline: Option<Instant>,
+    /// When the timer of this call fires, while one runs.
+    pub(crate) deadline: Option<Instant>,
     pub(crate) cause: Option<Cause>,
     pub(crate) facts: Facts,
 }

@@ -44,10 +44,19 @@ pub struct B2bua {
     /// Requests of one leg that wait for the other leg's answer, by our transaction towards it.
     pub(crate) relayed: HashMap<ClientTxnId, ServerTxnId, SeededState>,
     pub(crate) outputs: VecDeque<Output>,
-    /// No-answer timers.
-    pub(crate) ring_timers: BTreeMap<(Instant, CallId), ()>,
+    /// What calls wait for.
+    pub(crate) timers: BTreeMap<(Instant, CallId), Timer>,
     pub(crate) draining: bool,
     generation: u32,
+}
+
+/// What a call waits for; one at a time.
+#[derive(Copy, Clone, Debug)]
+pub(crate) enum Timer {
+    /// Somebody of leg B to answer.
+    NoAnswer,
+    /// The longest duration that the dialplan allows.
+    Longest,
 }
 
 /// What the machine holds. All zero once every call is over and every timer has run out.
@@ -59,8 +68,8 @@ pub struct Counts {
     pub legs: usize,
     /// Requests passed from leg to leg that wait for an answer.
     pub relayed: usize,
-    /// No-answer timers.
-    pub ring_timers: usize,
+    /// Timers of calls.
+    pub call_timers: usize,
     /// RTP ports that calls hold.
     pub ports: usize,
     /// Outputs not drained yet.
@@ -87,7 +96,7 @@ impl B2bua {
             usages: HashMap::with_hasher(usages),
             relayed: HashMap::with_hasher(relayed),
             outputs: VecDeque::new(),
-            ring_timers: BTreeMap::new(),
+            timers: BTreeMap::new(),
             draining: false,
             generation: 0,
         }
@@ -159,18 +168,28 @@ impl B2bua {
     pub fn handle_timeout(&mut self, now: Instant) {
         self.endpoint.handle_timeout(now);
         self.registrar.handle_timeout(now);
-        while let Some((&(at, id), ())) = self.ring_timers.first_key_value() {
+        while let Some((&(at, id), &timer)) = self.timers.first_key_value() {
             if at > now {
                 break;
             }
-            self.ring_timers.remove(&(at, id));
-            let cause = Cause {
-                by: Party::Callee,
-                sip: 480,
-                q850: crate::cause::NO_ANSWER,
-                why: "no answer",
-            };
-            self.end_with(now, id, cause, Input::NoAnswer);
+            self.timers.remove(&(at, id));
+            match timer {
+                Timer::NoAnswer => {
+                    let (by, q850) = (Party::Callee, crate::cause::NO_ANSWER);
+                    let cause = Cause {
+                        by,
+                        sip: 480,
+                        q850,
+                        why: "no answer",
+                    };
+                    self.end_with(now, id, cause, Input::NoAnswer);
+                }
+                Timer::Longest => {
+                    let q850 = crate::cause::NORMAL_CLEARING;
+                    let cause = Cause::after_answer(Party::Server, q850, "longest duration");
+                    self.end_with(now, id, cause, Input::HangUp);
+                }
+            }
         }
         self.drain_endpoint(now);
     }
@@ -178,11 +197,11 @@ impl B2bua {
     /// The earliest moment at which something is due.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        let ring = self.ring_timers.first_key_value().map(|((at, _), ())| *at);
+        let own = self.timers.first_key_value().map(|((at, _), _)| *at);
         [
             self.endpoint.poll_timeout(),
             self.registrar.poll_timeout(),
-            ring,
+            own,
         ]
         .into_iter()
         .flatten()
@@ -234,7 +253,7 @@ impl B2bua {
             calls: self.calls.len(),
             legs: self.usages.len(),
             relayed: self.relayed.len(),
-            ring_timers: self.ring_timers.len(),
+            call_timers: self.timers.len(),
             ports: self.calls.iter().map(|(_, call)| ports(call)).sum(),
             outputs: self.outputs.len(),
             sip: self.endpoint.counts(),

@@ -12,7 +12,7 @@ use crate::call::{Branch, Call, Facts, Kind, LegA, LegB, Refusal};
 use crate::cause::{self, Cause, Party};
 use crate::config::RETRY_AFTER;
 use crate::headers;
-use crate::machine::B2bua;
+use crate::machine::{B2bua, Timer};
 use crate::negotiate::{self, LegMedia};
 use crate::output::{CallId, Output, Prepare, PrepareError, Prepared};
 use crate::table::{Input, State};
@@ -73,6 +73,7 @@ impl B2bua {
             caller = %facts.caller, callee = %facts.callee, source = %facts.source,
             rule = %facts.rule, action = facts.action, "call"
         );
+        let mut longest = None;
         let (kind, clip) = match decision.action {
             Plan::Reject { code, reason } => {
                 self.reject_usage(now, usage, code, reason.as_deref(), Vec::new());
@@ -100,7 +101,10 @@ impl B2bua {
             Plan::Answer => (Kind::Local(Program::Silence), None),
             Plan::Echo { delay } => (Kind::Local(Program::Echo { delay }), None),
             Plan::Tone { hz, level_dbm0 } => (Kind::Local(Program::Tone { hz, level_dbm0 }), None),
-            Plan::Record { beep, .. } => (Kind::Local(Program::Record { beep }), None),
+            Plan::Record { beep, max } => {
+                longest = max;
+                (Kind::Local(Program::Record { beep }), None)
+            }
             Plan::Play { clip, repeat } => (
                 Kind::Local(Program::Play {
                     clip: media::command::ClipId(0),
@@ -134,12 +138,13 @@ impl B2bua {
             media,
             media_started: false,
             record,
+            longest,
             fields,
             recording: false,
             renegotiation: None,
             ack_owed: None,
             direct_body: None,
-            ring_deadline: None,
+            deadline: None,
             cause: None,
             facts,
         });
@@ -454,7 +459,10 @@ impl B2bua {
                 negotiate::formats_for_caller(&agreed.send_format, &ours),
                 agreed.direction.reversed(),
             ),
-            None => (negotiate::own_formats(&ours), sdp::Direction::SendRecv),
+            None => (
+                own_in_callers_order(a.remote.as_ref(), &ours),
+                sdp::Direction::SendRecv,
+            ),
         };
         match a.remote.clone() {
             Some(offer) => a
@@ -524,9 +532,10 @@ impl B2bua {
             self.refuse_all(now, id, cause);
             return;
         }
-        self.ring_timers.insert((now + bridge.ring_timeout, id), ());
+        self.timers
+            .insert((now + bridge.ring_timeout, id), Timer::NoAnswer);
         if let Some(call) = self.call_mut(id) {
-            call.ring_deadline = Some(now + bridge.ring_timeout);
+            call.deadline = Some(now + bridge.ring_timeout);
         }
     }
 
@@ -544,6 +553,15 @@ impl B2bua {
     ) {
         // The only error is that the caller has gone meanwhile, which is what we want.
         let _ = self.endpoint.reject(now, usage, code, reason, fields, None);
+    }
+}
+
+/// Our codecs in the order that the caller likes them (RFC 3264 section 6.1).
+fn own_in_callers_order(offer: Option<&sdp::Session>, ours: &[(String, u32)]) -> Vec<sdp::Format> {
+    let formats = negotiate::own_formats(ours);
+    match offer.and_then(sdp::Session::audio) {
+        Some(audio) => audio.in_this_order(formats),
+        None => formats,
     }
 }
 

@@ -103,9 +103,9 @@ impl Counters {
 
     /// Nothing to do: the load is nil until the next tick.
     pub(crate) fn parked(&self) {
-        add(&self.parks, 1);
         self.last_nanos.store(0, Ordering::Relaxed);
         self.mean_nanos.store(0, Ordering::Relaxed);
+        add(&self.parks, 1);
     }
 
     pub(crate) fn load(&self) -> Load {

@@ -115,6 +115,8 @@ fn steady_ticks_allocate_nothing() {
     };
     // Two seconds to grow to the usual size, ten to be counted.
     run(400);
+    let known = allocation_counter::measure(|| drop(std::hint::black_box(vec![0; 9])));
+    assert_eq!(known.count_total, 1, "the counter counts");
     let mut packets = 0;
     let counted = allocation_counter::measure(|| packets = run(2000));
     assert!(packets > 30_000, "{packets} packets");

@@ -152,9 +152,10 @@ fn packets_pass_while_threads_tick() {
 #[test]
 fn engine_without_sessions_sleeps_until_a_command() {
     let mut bench = Bench::new(config(2));
-    bench.until(|stats| stats.parks == 1);
-    let ticks = bench.engine.stats().ticks;
+    bench.until(|stats| stats.parks >= 1);
+    assert_eq!(bench.engine.stats().ticks, 0);
     for round in 1..=20 {
+        let parks = bench.engine.stats().parks;
         bench
             .engine
             .try_command(start(round, bridge(0, 1)))
@@ -162,12 +163,10 @@ fn engine_without_sessions_sleeps_until_a_command() {
         bench.expect(('+', round));
         bench.engine.try_command(stop(round)).unwrap();
         bench.expect(('-', round));
-        bench.until(|stats| stats.parks > round);
+        // Asleep again, until the next round's command.
+        bench.until(|stats| stats.parks > parks);
     }
-    // A start and a stop each, and perhaps one between: not 200 a second.
-    let stats = bench.engine.stats();
-    assert!(stats.ticks - ticks <= 80, "{} ticks", stats.ticks - ticks);
-    assert_eq!(stats.load.mean, Duration::ZERO);
+    assert_eq!(bench.engine.stats().load.mean, Duration::ZERO);
 }
 
 #[test]
@@ -175,18 +174,20 @@ fn deadlines_do_not_drift() {
     let mut bench = Bench::new(config(1));
     let begun = Instant::now();
     bench.engine.try_command(start(1, bridge(0, 1))).unwrap();
-    let stats = bench.until(|stats| stats.ticks >= 100);
-    let elapsed = begun.elapsed();
-    // Each deadline was ticked or counted as skipped, and none was early.
-    let due = elapsed.as_nanos() / ms(5).as_nanos() + 1;
-    assert!(
-        u128::from(stats.ticks + stats.skipped) <= due,
-        "{stats:?} in {elapsed:?}"
-    );
-    assert!(
-        u128::from(stats.ticks + stats.skipped) + 3 >= due,
-        "{stats:?} in {elapsed:?}"
-    );
+    bench.expect(('+', 1));
+    let counted = |stats: &EngineStats| u128::from(stats.ticks + stats.skipped);
+    let first = counted(&bench.engine.stats());
+    let from = Instant::now();
+    bench.until(|stats| stats.ticks >= 100);
+    let to = Instant::now();
+    bench.engine.shutdown();
+    let last = counted(&bench.engine.stats());
+    // Every deadline between was ticked or counted as skipped, however busy the machine is ...
+    let between = (to - from).as_nanos() / ms(5).as_nanos();
+    assert!(last - first + 1 >= between, "{} of {between}", last - first);
+    // ... and none came early.
+    let due = begun.elapsed().as_nanos() / ms(5).as_nanos() + 2;
+    assert!(last <= due, "{last} of {due}");
 }
 
 #[test]
@@ -195,34 +196,27 @@ fn slow_reader_gets_every_beginning_and_end() {
         queue: 4,
         ..config(1)
     });
-    let mut refused = 0;
-    let mut placed = 0;
-    // Nobody polls: the queues fill, and then commands are given back.
-    while refused < 3 {
-        let mut command = start(placed, bridge(2 * placed as u32, 2 * placed as u32 + 1));
+    // Nobody polls. Four events find room in the channel, four wait in the shard, and the commands
+    // of four more sessions wait in its queue.
+    let placed = 12;
+    for id in 0..placed {
+        let mut command = start(id, bridge(2 * id as u32, 2 * id as u32 + 1));
         let begun = Instant::now();
-        loop {
-            match bench.engine.try_command(command) {
-                Ok(()) => {
-                    placed += 1;
-                    break;
-                }
-                Err(given_back) if begun.elapsed() < ms(50) => {
-                    command = given_back;
-                    std::thread::yield_now();
-                }
-                Err(_) => {
-                    refused += 1;
-                    break;
-                }
-            }
+        while let Err(given_back) = bench.engine.try_command(command) {
+            assert!(begun.elapsed() < LIMIT, "session {id} finds no room");
+            command = given_back;
+            std::thread::yield_now();
         }
     }
-    // Four in the channel, four in the shard's backlog, four in its queue.
-    assert!((12..=13).contains(&placed), "{placed}");
-    // The shard ticks on meanwhile.
+    // The shard ticks on meanwhile, and further commands are given back.
     let ticks = bench.engine.stats().ticks;
     bench.until(|stats| stats.ticks > ticks + 3);
+    assert!(
+        bench
+            .engine
+            .try_command(start(placed, bridge(90, 91)))
+            .is_err()
+    );
     for id in 0..placed {
         bench.expect(('+', id));
     }

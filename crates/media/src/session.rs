@@ -1,4 +1,4 @@
-//! A session: in progress.
+//! A session: its legs, what feeds what, and the vocabulary to drive it.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -6,9 +6,21 @@ use std::time::Instant;
 use audio::Registry;
 use audio::clip::Clip;
 use audio::tap::TapWriter;
+use rand_chacha::ChaCha8Rng;
+use rand_core::SeedableRng;
+use rtp::{Fields, HEADER_BYTES, Header};
 use thiserror::Error;
 
-use crate::command::{FailReason, LegStats, MediaEvent, PortId, SessionId, SessionSpec, Side};
+use crate::command::{
+    FailReason, LegSpec, LegStats, MediaEvent, PortId, Program, SessionId, SessionSpec, Side,
+};
+use crate::delay::DelayLine;
+use crate::generator::{Generator, Source};
+use crate::leg::{Inbound, Leg, Notice, Notices, Payload};
+use crate::relay::{relay, scale_event};
+use crate::stream::{OutStream, Run};
+use crate::tapping::Tapping;
+use crate::transcode::{Target, Transcoder, Unused};
 
 /// Where a session puts what it sends.
 pub trait Outbox {
@@ -44,26 +56,85 @@ impl From<SessionError> for FailReason {
     }
 }
 
+/// What becomes of the packets that come in on a leg.
+#[derive(Debug)]
+enum Path {
+    /// Nothing: there is no other leg, or one of the two is on hold.
+    Held,
+    /// Passed on, through a table from law to law where there is one.
+    Relay(Option<&'static [u8; 256]>),
+    Transcode(Box<Transcoder>),
+}
+
+/// A leg's packets on their way out again.
+#[derive(Debug)]
+struct Feed {
+    path: Path,
+    run: Option<Run>,
+}
+
+impl Feed {
+    fn new(path: Path) -> Self {
+        Self { path, run: None }
+    }
+}
+
 /// One call's media.
 #[derive(Debug)]
 pub struct Session {
     id: SessionId,
+    program: Program,
+    legs: [Option<Leg>; 2],
+    /// The streams of legs that there are not yet.
+    streams: [OutStream; 2],
+    /// By the leg that packets come in on.
+    feeds: [Feed; 2],
+    generator: Option<Generator>,
+    delay: Option<DelayLine>,
+    tapping: Tapping,
+    notices: Notices,
+    registry: Registry,
+    clip: Option<Clip>,
+    epoch: Instant,
+}
+
+/// What a specification asks for beyond what there is: made before anything is changed.
+struct Changes {
+    feeds: [Option<Feed>; 2],
+    generator: Option<Option<Generator>>,
+    delay: Option<Option<DelayLine>>,
 }
 
 impl Session {
-    /// Makes a session.
+    /// Makes a session. `seed` decides its SSRCs and first numbers; `epoch` is when it begins.
     ///
     /// # Errors
     /// A codec is not built in, or the specification lacks something.
     pub fn new(
         id: SessionId,
-        _spec: &SessionSpec,
-        _registry: &Registry,
-        _clip: Option<Clip>,
-        _seed: u64,
-        _epoch: Instant,
+        spec: &SessionSpec,
+        registry: &Registry,
+        clip: Option<Clip>,
+        seed: u64,
+        epoch: Instant,
     ) -> Result<Self, SessionError> {
-        Ok(Self { id })
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let mut session = Self {
+            id,
+            program: Program::Bridge,
+            legs: [None, None],
+            streams: [OutStream::new(&mut random), OutStream::new(&mut random)],
+            feeds: [Feed::new(Path::Held), Feed::new(Path::Held)],
+            generator: None,
+            delay: None,
+            tapping: Tapping::new(epoch),
+            notices: Notices::new(),
+            registry: registry.clone(),
+            clip,
+            epoch,
+        };
+        session.update(epoch, spec)?;
+        Ok(session)
     }
 
     /// Its number.
@@ -72,48 +143,419 @@ impl Session {
         self.id
     }
 
-    /// Changes what the session does.
+    /// Changes what the session does. What stays the same goes on without a break; each leg's stream goes on in any
+    /// case. Cost: allocates, when a path changes.
     ///
     /// # Errors
     /// As in [`Self::new`]; the session then goes on as before.
-    pub fn update(&mut self, _now: Instant, _spec: &SessionSpec) -> Result<(), SessionError> {
+    pub fn update(&mut self, now: Instant, spec: &SessionSpec) -> Result<(), SessionError> {
+        let changes = self.prepare(spec)?;
+        for side in Side::BOTH {
+            self.update_leg(now, side, spec.leg(side));
+        }
+        for (feed, change) in self.feeds.iter_mut().zip(changes.feeds) {
+            *feed = change.unwrap_or_else(|| std::mem::replace(feed, Feed::new(Path::Held)));
+        }
+        if let Some(mut generator) = changes.generator {
+            if let (Some(new), Some(old)) = (&mut generator, self.generator.take())
+                && self.program == spec.program
+            {
+                new.take_over(old);
+            }
+            self.generator = generator;
+        }
+        if let Some(delay) = changes.delay {
+            self.delay = delay;
+        }
+        let sends = spec.leg(Side::A).is_some_and(|leg| leg.send);
+        if let Some(generator) = &mut self.generator {
+            generator.set_running(now, sends);
+        }
+        let had_one_leg = self.program != Program::Bridge;
+        self.program = spec.program.clone();
+        if had_one_leg != (self.program != Program::Bridge) {
+            self.mark_codecs(now);
+        }
         Ok(())
     }
 
     /// Hands in the clip for a later update to `Program::Play`.
-    pub fn set_clip(&mut self, _clip: Option<Clip>) {}
-
-    /// Sets the tap, or takes it off.
-    pub fn set_tap(&mut self, _now: Instant, _tap: Option<TapWriter>) {}
-
-    /// Takes one datagram.
-    pub fn handle_packet(
-        &mut self,
-        _now: Instant,
-        _side: Side,
-        _from: SocketAddr,
-        _packet: &mut [u8],
-        _out: &mut dyn Outbox,
-    ) {
+    pub fn set_clip(&mut self, clip: Option<Clip>) {
+        self.clip = clip;
     }
 
-    /// Does what is due.
-    pub fn handle_timeout(&mut self, _now: Instant, _out: &mut dyn Outbox) {}
+    /// Sets the tap, or takes it off. It never changes a path.
+    pub fn set_tap(&mut self, now: Instant, tap: Option<TapWriter>) {
+        self.tapping.set(now, tap);
+        self.mark_codecs(now);
+    }
+
+    /// Takes one datagram that came in on a leg's port. The session may change it.
+    ///
+    /// Cost: no allocation, no lock. What is sent at once is handed to `out` before this returns.
+    pub fn handle_packet(
+        &mut self,
+        now: Instant,
+        side: Side,
+        from: SocketAddr,
+        packet: &mut [u8],
+        out: &mut dyn Outbox,
+    ) {
+        let Some(leg) = &mut self.legs[side.index()] else {
+            return;
+        };
+        let inbound = leg.handle_packet(now, self.epoch, from, packet, &mut self.notices);
+        let Some(inbound) = inbound else { return };
+        if inbound.payload == Payload::Audio {
+            let payload = inbound.header.payload(packet);
+            self.tapping
+                .push(now, side, &inbound.header.fields, payload);
+        }
+        match (&self.program, side) {
+            (Program::Bridge, _) => self.bridge(now, side, &inbound, packet, out),
+            (Program::Echo { .. }, Side::A) => self.echo(now, &inbound, packet, out),
+            _ => {}
+        }
+    }
+
+    /// Does what is due; nothing, when nothing is.
+    pub fn handle_timeout(&mut self, now: Instant, out: &mut dyn Outbox) {
+        for leg in self.legs.iter_mut().flatten() {
+            leg.handle_timeout(now, &mut self.notices);
+        }
+        for side in Side::BOTH {
+            let Feed {
+                path: Path::Transcode(transcoder),
+                run,
+            } = &mut self.feeds[side.index()]
+            else {
+                continue;
+            };
+            if let Some(to) = &mut self.legs[side.other().index()] {
+                transcoder.handle_timeout(run, &mut Target { now, to, out });
+            }
+        }
+        let Some(leg) = &mut self.legs[0] else { return };
+        if let Some(generator) = &mut self.generator {
+            generator.handle_timeout(now, leg, &mut self.tapping, &mut self.notices, out);
+        }
+        while let Some(packet) = self.delay.as_mut().and_then(|delay| delay.pop(now)) {
+            if leg.dispatch(packet, out)
+                && let Ok(header) = Header::read(packet)
+                && header.fields.payload_type == leg.spec.format.payload_type
+            {
+                self.tapping
+                    .push(now, Side::B, &header.fields, &packet[HEADER_BYTES..]);
+            }
+        }
+    }
 
     /// The earliest deadline.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
-        None
+        let legs = self.legs.iter().flatten().filter_map(Leg::poll_timeout);
+        let feeds = self.feeds.iter().filter_map(|feed| match &feed.path {
+            Path::Transcode(transcoder) => transcoder.poll_timeout(),
+            Path::Held | Path::Relay(_) => None,
+        });
+        let own = [
+            self.generator.as_ref().and_then(Generator::poll_timeout),
+            self.delay.as_ref().and_then(DelayLine::poll_timeout),
+        ];
+        legs.chain(feeds).chain(own.into_iter().flatten()).min()
     }
 
     /// The next event.
     pub fn poll_event(&mut self) -> Option<MediaEvent> {
-        None
+        let session = self.id;
+        Some(match self.notices.pop()? {
+            Notice::PlayFinished => MediaEvent::PlayFinished { session },
+            Notice::Digit {
+                side,
+                digit,
+                duration_ms,
+            } => MediaEvent::Digit {
+                session,
+                side,
+                digit,
+                duration_ms,
+            },
+            Notice::Learned { side, from } => MediaEvent::SourceLearned {
+                session,
+                side,
+                from,
+            },
+        })
     }
 
-    /// What each leg saw.
+    /// What each leg saw; that of a leg that there never was holds zeros.
     #[must_use]
     pub fn stats(&self) -> [LegStats; 2] {
-        [LegStats::default(); 2]
+        [0, 1].map(|index: usize| {
+            self.legs[index]
+                .as_ref()
+                .map(Leg::stats)
+                .unwrap_or_default()
+        })
     }
+
+    fn bridge(
+        &mut self,
+        now: Instant,
+        side: Side,
+        inbound: &Inbound,
+        packet: &mut [u8],
+        out: &mut dyn Outbox,
+    ) {
+        let [a, b] = &mut self.legs;
+        let (from, to) = if side == Side::A { (a, b) } else { (b, a) };
+        let (Some(from), Some(to)) = (from, to) else {
+            return;
+        };
+        let Feed { path, run } = &mut self.feeds[side.index()];
+        match path {
+            Path::Held => {
+                from.stats.discarded += u64::from(inbound.payload != Payload::Unknown);
+            }
+            Path::Relay(table) => {
+                let clock_rate = from.spec.format.clock_rate;
+                match relay(now, inbound, packet, *table, clock_rate, run, to) {
+                    Some((fields, packet)) => {
+                        to.transmit(now, &fields, packet, out);
+                    }
+                    None => from.stats.late += u64::from(!inbound.newest),
+                }
+            }
+            Path::Transcode(transcoder) => {
+                let mut target = Target { now, to, out };
+                match transcode(transcoder, run, inbound, packet, from, &mut target) {
+                    Ok(()) => {}
+                    Err(Unused::Late) => from.stats.late += 1,
+                    Err(Unused::Undecodable) => from.stats.discarded += 1,
+                }
+            }
+        }
+    }
+
+    fn echo(&mut self, now: Instant, inbound: &Inbound, packet: &mut [u8], out: &mut dyn Outbox) {
+        let Some(leg) = &mut self.legs[0] else { return };
+        let Feed {
+            path: Path::Relay(_),
+            run,
+        } = &mut self.feeds[0]
+        else {
+            leg.stats.discarded += 1;
+            return;
+        };
+        let clock_rate = leg.spec.format.clock_rate;
+        let Some((fields, packet)) = relay(now, inbound, packet, None, clock_rate, run, leg) else {
+            leg.stats.late += u64::from(!inbound.newest);
+            return;
+        };
+        match &mut self.delay {
+            None => {
+                leg.transmit(now, &fields, packet, out);
+                if inbound.payload == Payload::Audio {
+                    self.tapping
+                        .push(now, Side::B, &fields, &packet[HEADER_BYTES..]);
+                }
+            }
+            Some(delay) => {
+                leg.out.record(now, &fields);
+                leg.stats.discarded += u64::from(!delay.push(now, packet));
+            }
+        }
+    }
+
+    /// Makes what a specification needs, as far as it differs from what there is.
+    fn prepare(&self, spec: &SessionSpec) -> Result<Changes, SessionError> {
+        let a = spec.leg(Side::A).ok_or(SessionError::Incomplete)?;
+        let is_new_program = self.program != spec.program || self.legs[0].is_none();
+        let mut changes = Changes {
+            feeds: [None, None],
+            generator: None,
+            delay: None,
+        };
+        for side in Side::BOTH {
+            let into = match spec.program {
+                Program::Bridge => spec.leg(side.other()),
+                Program::Echo { .. } if side == Side::A => Some(a),
+                _ => None,
+            };
+            let goes_on = !is_new_program && self.feed_stays(side, spec, into);
+            if !goes_on {
+                let path = match (spec.leg(side), into) {
+                    (Some(from), Some(to)) => self.path(side, from, to)?,
+                    _ => Path::Held,
+                };
+                changes.feeds[side.index()] = Some(Feed::new(path));
+            }
+        }
+        if is_new_program {
+            changes.delay = Some(match spec.program {
+                Program::Echo { delay } if !delay.is_zero() => Some(DelayLine::new(delay)),
+                _ => None,
+            });
+        }
+        let is_new_format = self.legs[0]
+            .as_ref()
+            .is_none_or(|leg| !same_sound(&leg.spec, a));
+        if is_new_program || is_new_format {
+            changes.generator = Some(self.generator(spec, a)?);
+        }
+        Ok(changes)
+    }
+
+    /// Whether the way from a leg is the same under a new specification.
+    fn feed_stays(&self, side: Side, spec: &SessionSpec, into: Option<&LegSpec>) -> bool {
+        let own = |side: Side| self.legs[side.index()].as_ref().map(|leg| &leg.spec);
+        let target = if spec.program == Program::Bridge {
+            side.other()
+        } else {
+            side
+        };
+        match (own(side), spec.leg(side), own(target), into) {
+            (Some(from), Some(new_from), Some(to), Some(new_to)) => {
+                same_sound(from, new_from)
+                    && same_sound(to, new_to)
+                    && from.receive == new_from.receive
+                    && to.send == new_to.send
+            }
+            _ => false,
+        }
+    }
+
+    /// The way from one leg to another, or back to the same.
+    fn path(&self, side: Side, from: &LegSpec, to: &LegSpec) -> Result<Path, SessionError> {
+        if !from.receive || !to.send {
+            return Ok(Path::Held);
+        }
+        let (a, b) = (&from.format, &to.format);
+        let same_codec = a.name.eq_ignore_ascii_case(&b.name)
+            && (a.clock_rate, a.channels) == (b.clock_rate, b.channels);
+        let same_time = from.ptime_ms == to.ptime_ms;
+        if same_codec && same_time {
+            return Ok(Path::Relay(None));
+        }
+        let find = |side, format: &crate::command::PayloadFormat| {
+            let found = self.registry.find(&format.name, format.clock_rate);
+            found.ok_or(SessionError::Codec { side })
+        };
+        let (from_codec, to_codec) = (find(side, a)?, find(side.other(), b)?);
+        match from_codec.octet_map(to_codec.info()).filter(|_| same_time) {
+            Some(table) => Ok(Path::Relay(Some(table))),
+            None => {
+                let (from, to) = ((side, from), (side.other(), to));
+                let transcoder = Transcoder::new(from, to, from_codec, to_codec)?;
+                Ok(Path::Transcode(Box::new(transcoder)))
+            }
+        }
+    }
+
+    fn generator(
+        &self,
+        spec: &SessionSpec,
+        a: &LegSpec,
+    ) -> Result<Option<Generator>, SessionError> {
+        if matches!(spec.program, Program::Bridge | Program::Echo { .. }) {
+            return Ok(None);
+        }
+        let codec = self.registry.find(&a.format.name, a.format.clock_rate);
+        let codec = codec.ok_or(SessionError::Codec { side: Side::A })?;
+        let source = Source::new(&spec.program, self.clip.as_ref(), codec.info().sample_rate)?;
+        source
+            .map(|source| Generator::new(source, codec, a))
+            .transpose()
+    }
+
+    fn update_leg(&mut self, now: Instant, side: Side, spec: Option<&LegSpec>) {
+        let slot = &mut self.legs[side.index()];
+        let before = slot.as_ref().map(|leg| leg.spec.format.clone());
+        match (slot.as_mut(), spec) {
+            (Some(leg), Some(spec)) => leg.update(spec.clone()),
+            (Some(leg), None) => leg.park(),
+            (None, Some(spec)) => {
+                let stream = self.streams[side.index()].clone();
+                *slot = Some(Leg::new(side, spec.clone(), stream));
+            }
+            (None, None) => {}
+        }
+        if before.as_ref() != slot.as_ref().map(|leg| &leg.spec.format) {
+            self.mark_codecs(now);
+        }
+    }
+
+    /// Tells the tap what payload numbers mean.
+    fn mark_codecs(&mut self, now: Instant) {
+        let [a, b] = &self.legs;
+        if let Some(a) = a {
+            let format = &a.spec.format;
+            self.tapping
+                .mark_codec(now, Side::A, format.recv_payload_type, format);
+            if self.program != Program::Bridge {
+                self.tapping
+                    .mark_codec(now, Side::B, format.payload_type, format);
+            }
+        }
+        if let (Program::Bridge, Some(b)) = (&self.program, b) {
+            let format = &b.spec.format;
+            self.tapping
+                .mark_codec(now, Side::B, format.recv_payload_type, format);
+        }
+    }
+}
+
+/// Whether two specifications of a leg are the same to whoever encodes or decodes.
+fn same_sound(a: &LegSpec, b: &LegSpec) -> bool {
+    a.format == b.format && a.ptime_ms == b.ptime_ms
+}
+
+/// Takes a packet through a transcoder: audio is decoded, events pass by.
+fn transcode(
+    transcoder: &mut Transcoder,
+    run: &mut Option<Run>,
+    inbound: &Inbound,
+    packet: &mut [u8],
+    from: &Leg,
+    target: &mut Target<'_>,
+) -> Result<(), Unused> {
+    if inbound.start {
+        transcoder.handle_start(run, target);
+    }
+    if inbound.payload == Payload::Audio {
+        return transcoder.handle_audio(inbound, inbound.header.payload(packet), run, target);
+    }
+    if !inbound.newest {
+        return Err(Unused::Late);
+    }
+    transcoder.handle_other(inbound.number);
+    let to = &mut *target.to;
+    let (Payload::Event, Some(payload_type)) = (inbound.payload, to.spec.dtmf_send) else {
+        return Ok(());
+    };
+    let came = inbound.header.fields;
+    let clock_rate = from.spec.format.clock_rate;
+    let begin = || {
+        Run::begin(
+            target.now,
+            inbound.number,
+            came.timestamp,
+            clock_rate,
+            &to.out,
+        )
+    };
+    let run = run.get_or_insert_with(begin);
+    let fields = Fields {
+        marker: came.marker,
+        payload_type,
+        sequence: to.out.next_sequence(),
+        timestamp: run.timestamp(came.timestamp),
+        ssrc: to.out.ssrc,
+    };
+    if run.clocks_differ() {
+        scale_event(inbound.header.payload_mut(packet), run);
+    }
+    let packet = inbound.header.rewrite(packet, &fields);
+    to.transmit(target.now, &fields, packet, target.out);
+    Ok(())
 }

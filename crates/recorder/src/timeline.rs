@@ -217,27 +217,31 @@ impl Timeline {
         let count = self.due().min(max);
         let [(_, a), (_, b)] = &mut self.legs;
         let until = self.drained + count as i64;
+        let (left, right) = (a.peek(until), b.peek(until));
         let base = out.len();
+        out.resize(
+            base + count * usize::from(self.settings.layout.channels()),
+            0,
+        );
+        let fresh = &mut out[base..];
         match self.settings.layout {
             Layout::Mono => {
-                a.drain(until, |sample| out.push(sample));
-                let mut rest = out[base..].iter_mut();
-                b.drain(until, |sample| {
-                    if let Some(sum) = rest.next() {
-                        *sum = saturate(i32::from(*sum) + i32::from(sample));
-                    }
-                });
+                fresh[..left.len()].copy_from_slice(left);
+                for (sum, sample) in fresh.iter_mut().zip(right) {
+                    *sum = saturate(i32::from(*sum) + i32::from(*sample));
+                }
             }
             Layout::Stereo => {
-                a.drain(until, |sample| out.extend([sample, 0]));
-                let mut right = out[base..].iter_mut().skip(1).step_by(2);
-                b.drain(until, |sample| {
-                    if let Some(slot) = right.next() {
-                        *slot = sample;
-                    }
-                });
+                for (pair, sample) in fresh.chunks_exact_mut(2).zip(left) {
+                    pair[0] = *sample;
+                }
+                for (pair, sample) in fresh.chunks_exact_mut(2).zip(right) {
+                    pair[1] = *sample;
+                }
             }
         }
+        a.consume(until);
+        b.consume(until);
         self.drained = until;
         count
     }

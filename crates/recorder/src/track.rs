@@ -19,7 +19,6 @@
 //! Units: positions are samples of the recording's rate since its start, and may be negative for
 //! audio from before it. Driven by [`Timeline`](crate::Timeline).
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use audio::{Decoder, Input};
@@ -143,11 +142,13 @@ pub(crate) struct Track {
     ahead: i64,
     /// Most that all frames of late may be behind, in samples.
     behind: i64,
+    /// Drift that is left alone, in samples.
+    tolerance: i64,
     formats: Vec<Format>,
     anchor: Option<Anchor>,
     /// Position of the first sample not yet drained, and of `pcm[0]`.
     cursor: i64,
-    pcm: VecDeque<i16>,
+    pcm: Vec<i16>,
     /// One past the last position that was received.
     end: i64,
     received: i64,
@@ -161,10 +162,11 @@ impl Track {
             start: Duration::ZERO,
             ahead: samples_in(MAX_AHEAD, rate),
             behind: samples_in(hold, rate),
+            tolerance: samples_in(TOLERANCE, rate),
             formats: Vec::new(),
             anchor: None,
             cursor: 0,
-            pcm: VecDeque::new(),
+            pcm: Vec::new(),
             end: 0,
             received: 0,
             stats: TrackStats::default(),
@@ -208,13 +210,16 @@ impl Track {
         self.stats.frames += 1;
     }
 
-    /// Gives out the samples up to position `until`, silence included.
-    pub(crate) fn drain(&mut self, until: i64, mut put: impl FnMut(i16)) {
+    /// The samples from the cursor up to position `until`; where they end early, silence follows.
+    pub(crate) fn peek(&self, until: i64) -> &[i16] {
         let due = usize::try_from(until - self.cursor).unwrap_or(0);
-        let held = due.min(self.pcm.len());
-        self.pcm.drain(..held).for_each(&mut put);
-        (held..due).for_each(|_| put(0));
-        self.cursor += due as i64;
+        &self.pcm[..due.min(self.pcm.len())]
+    }
+
+    /// Moves the cursor to position `until`.
+    pub(crate) fn consume(&mut self, until: i64) {
+        self.pcm.drain(..self.peek(until).len());
+        self.cursor = self.cursor.max(until);
         // A writer that stalled for long leaves a long buffer behind.
         let usual = self.rate as usize;
         if self.pcm.capacity() > 4 * usual && self.pcm.len() < usual {
@@ -297,16 +302,20 @@ impl Track {
 
     /// The place of the next frame of the run, after slewing.
     fn follow(&mut self, frame: &Frame) -> i64 {
-        let (rate, arrival, end) = (self.rate, self.arrival(frame), self.end);
+        let Self {
+            rate,
+            tolerance,
+            end,
+            ..
+        } = *self;
+        let arrival = self.arrival(frame);
         let anchor = self
             .anchor
             .as_mut()
             .expect("place() has just set the anchor");
         let position = anchor.position_of(frame.timestamp, rate);
         anchor.rebase(frame.timestamp, rate);
-        anchor
-            .drift
-            .observe(position - arrival, samples_in(TOLERANCE, rate));
+        anchor.drift.observe(position - arrival, tolerance);
         let in_pause = position > end;
         let step = if in_pause {
             anchor.drift.slew
@@ -319,33 +328,28 @@ impl Track {
         position - step
     }
 
+    /// Puts samples at a position, as far as that isn't given out yet.
     fn write(&mut self, position: i64, samples: &[i16]) {
-        // A sample put in by slewing repeats its neighbour, which nobody hears.
-        let mut from = position;
-        if from == self.end + 1 && self.end > self.cursor {
-            from = self.end;
-        }
-        let skipped = (self.cursor - from).clamp(0, (position - from) + samples.len() as i64);
+        let stop = position + samples.len() as i64;
         if position < self.cursor {
             self.stats.late += 1;
         }
-        let stop = position + samples.len() as i64;
-        from += skipped;
-        if from >= stop {
+        if stop <= self.cursor || samples.is_empty() {
             return;
         }
+        let begin = position.max(self.cursor);
         let offset = |at: i64| usize::try_from(at - self.cursor).expect("at or after the cursor");
-        let (first, last) = (offset(from), offset(stop));
+        let (first, last) = (offset(begin), offset(stop));
         if self.pcm.len() < last {
             self.pcm.resize(last, 0);
         }
-        let filler = first.checked_sub(1).map_or(0, |before| self.pcm[before]);
-        let skip_samples = from - position;
-        for (index, slot) in self.pcm.range_mut(first..last).enumerate() {
-            let at = index as i64 + skip_samples;
-            *slot = usize::try_from(at).map_or(filler, |at| samples[at]);
+        self.pcm[first..last].copy_from_slice(&samples[samples.len() - (last - first)..]);
+        // A sample put in by slewing repeats its neighbour, which nobody hears.
+        if begin == self.end + 1 && first >= 2 {
+            self.pcm[first - 1] = self.pcm[first - 2];
+            self.received += 1;
         }
-        self.received += (stop - from.max(self.end)).max(0);
+        self.received += (stop - begin.max(self.end)).max(0);
         self.end = self.end.max(stop);
     }
 
@@ -357,8 +361,11 @@ impl Track {
 
 /// A duration in samples, rounded to the nearest.
 pub(crate) fn samples_in(duration: Duration, rate: u32) -> i64 {
-    let nanos = duration.as_nanos() * u128::from(rate);
-    i64::try_from((nanos + 500_000_000) / 1_000_000_000).unwrap_or(i64::MAX)
+    // Below 2^30 * 2^32, with room to spare.
+    let part = u64::from(duration.subsec_nanos()) * u64::from(rate);
+    let rounded = (part + 500_000_000) / 1_000_000_000;
+    let whole = duration.as_secs().saturating_mul(u64::from(rate));
+    i64::try_from(whole.saturating_add(rounded)).unwrap_or(i64::MAX)
 }
 
 /// The position of a moment on a timeline that begins at `start`, rounded to the nearest sample.

@@ -38,6 +38,8 @@ struct Challenge {
     algorithm_name: Option<String>,
     session: bool,
     with_qop: bool,
+    /// The nonce of the last answer was right but old.
+    stale: bool,
 }
 
 impl Challenge {
@@ -51,6 +53,7 @@ impl Challenge {
         let mut opaque = None;
         let mut algorithm_name: Option<String> = None;
         let mut qop: Option<String> = None;
+        let mut stale = false;
         for parameter in crate::lex::List::new(rest, b',', false) {
             let Some((name, value)) = parameter.split_once('=') else {
                 continue;
@@ -62,6 +65,7 @@ impl Challenge {
                 "opaque" => opaque = Some(value),
                 "algorithm" => algorithm_name = Some(value),
                 "qop" => qop = Some(value),
+                "stale" => stale = value.eq_ignore_ascii_case("true"),
                 _ => {}
             }
         }
@@ -95,17 +99,20 @@ impl Challenge {
             algorithm_name,
             session,
             with_qop,
+            stale,
         })
     }
 }
 
 /// The header that answers the challenges of a 401 or 407, or `None` where there is none that we
-/// can answer.
+/// can answer. `only_stale` is for those who have answered before: the same answer to anything but
+/// a stale nonce would be refused again.
 pub(crate) fn answer(
     response: &Incoming,
     credentials: &Credentials,
     method: &str,
     uri: &str,
+    only_stale: bool,
     rng: &mut Rng,
 ) -> Option<(Name, String)> {
     let (challenges, name) = match response.status()? {
@@ -116,6 +123,7 @@ pub(crate) fn answer(
     let challenge = response
         .headers(challenges)
         .filter_map(Challenge::parse)
+        .filter(|challenge| challenge.stale || !only_stale)
         .max_by_key(|challenge| challenge.algorithm)?;
     Some((
         name,

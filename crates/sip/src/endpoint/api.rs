@@ -345,6 +345,12 @@ pub enum Event {
         /// The INVITE.
         message: Box<Incoming>,
     },
+    /// The peer took its re-INVITE back before our final response; 200 and 487 are sent, and the
+    /// session stays as it is.
+    ReinviteCancelled {
+        /// Which.
+        usage: UsageId,
+    },
     /// A 2xx to our re-INVITE; [`crate::Endpoint::ack`] is owed.
     ReinviteAnswered {
         /// Which.

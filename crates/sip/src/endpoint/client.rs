@@ -4,8 +4,12 @@ use core::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::api::{Credentials, Event, Failure, Request, Resolve, ResolveId, Transport, UsageError};
-use super::outgoing::{Hop, Outgoing, SentBy, Target};
+use super::ack::Ack;
+use super::api::{
+    Credentials, Event, Failure, HeaderField, Request, Resolve, ResolveId, Transport, UsageError,
+};
+use super::outgoing::{Hop, Outgoing, SentBy, Target, along};
+use super::uac::{CALL_ID_LEN, TAG_LEN};
 use super::{Endpoint, Owner};
 use crate::arena::{ClientTxnId, UsageId};
 use crate::transaction::{ClientInvite, ClientOther, Effect, Send, Tell};
@@ -22,8 +26,12 @@ pub(crate) struct ClientTxn {
     bytes: Arc<[u8]>,
     via: Option<SentBy>,
     credentials: Option<Credentials>,
-    /// ACKs of 2xx that the leg does not keep (forks, crossings), by the peer's tag.
-    pub(crate) acks: Vec<(Box<str>, Arc<[u8]>, Hop)>,
+    /// Challenges answered so far; each answer is a transaction of its own.
+    challenges: u8,
+    /// The id under which the user knows it, where it is not its own.
+    known_as: Option<ClientTxnId>,
+    /// ACKs of the 2xx of an INVITE, one for each fork.
+    pub(crate) acks: Vec<Ack>,
     armed: Option<Instant>,
 }
 
@@ -45,8 +53,15 @@ pub(crate) enum Purpose {
         tries: u8,
     },
     Bye,
-    /// An ACK whose host has to be looked up; there is no transaction after that.
-    Ack,
+    /// The ACK of a 2xx. It is no transaction: once sent it is kept with its INVITE.
+    Ack {
+        /// The INVITE.
+        invite: ClientTxnId,
+        /// Its place there.
+        entry: usize,
+        /// The hop of the dialog.
+        used: Option<Hop>,
+    },
     /// Nobody: CANCEL, and BYE of a forked leg.
     Silent,
     /// The endpoint's user.
@@ -59,12 +74,16 @@ impl Endpoint {
     /// # Errors
     /// [`UsageError::Unroutable`], [`UsageError::Full`].
     pub fn request(&mut self, now: Instant, request: Request) -> Result<ClientTxnId, UsageError> {
-        let tag = self.rng.token(10);
-        let call_id = request.call_id.unwrap_or_else(|| self.rng.token(22));
+        let tag = self.rng.token(TAG_LEN);
+        let call_id = request
+            .call_id
+            .unwrap_or_else(|| self.rng.token(CALL_ID_LEN));
+        let (request_uri, routes, is_strict) = along(&request.request_uri, &request.route);
         let out = Outgoing {
             method: request.method,
-            request_uri: request.request_uri,
-            routes: request.route,
+            request_uri,
+            routes,
+            is_strict,
             from: format!("{};tag={tag}", request.from),
             to: request.to,
             call_id,
@@ -114,6 +133,8 @@ impl Endpoint {
             bytes: Arc::from([]),
             via: None,
             credentials,
+            challenges: 0,
+            known_as: None,
             acks: Vec::new(),
             armed: None,
         });
@@ -150,24 +171,26 @@ impl Endpoint {
         }
         match found.filter(|(transport, at)| self.listener(*transport, *at, None).is_some()) {
             Some((transport, remote)) => self.launch(now, id, transport, remote),
-            None => self.client_failed(id, Failure::Unresolved),
+            None => self.client_failed(now, id, Failure::Unresolved),
         }
     }
 
     /// Prints a request for its hop and puts it on the wire.
     fn launch(&mut self, now: Instant, id: ClientTxnId, transport: Transport, remote: SocketAddr) {
-        let dialog_via = self
-            .clients
-            .get(id)
-            .and_then(|txn| self.usages.get(txn.usage?))
-            .and_then(|usage| usage.dialog.via);
+        let Some(txn) = self.clients.get(id) else {
+            return;
+        };
+        let dialog_via = match txn.purpose {
+            Purpose::Ack { used, .. } => used,
+            _ => txn.usage.and_then(|id| self.usages.get(id)?.dialog.via),
+        };
         let used = dialog_via.and_then(|via| via.local);
         let Some(listener) = self.listener(transport, remote, used) else {
             return;
         };
         let (local, via) = (listener.local, SentBy::of(listener));
         let connection = dialog_via
-            .filter(|via| via.transport == transport && via.remote == remote)
+            .filter(|via| via.transport == transport && via.remote.ip() == remote.ip())
             .and_then(|via| via.connection);
         let timing = self.timing(transport);
         let Some(txn) = self.clients.get_mut(id) else {
@@ -183,12 +206,10 @@ impl Endpoint {
         txn.hop = Some(hop);
         txn.via = Some(via);
         self.transmits.push_back(hop.transmit(txn.bytes.clone()));
-        if txn.purpose == Purpose::Ack {
-            let kept = (txn.out.cseq, hop, txn.bytes.clone());
-            if let Some(usage) = txn.usage.and_then(|usage| self.usages.get_mut(usage)) {
-                usage.last_ack = Some(kept);
-            }
+        if let Purpose::Ack { invite, entry, .. } = txn.purpose {
+            let bytes = txn.bytes.clone();
             self.clients.remove(id);
+            self.keep_ack(invite, entry, hop, bytes);
             return;
         }
         txn.machine = match txn.out.method.as_str() {
@@ -250,12 +271,12 @@ impl Endpoint {
             self.transmits.push_back(hop.transmit(txn.bytes.clone()));
         }
         if effect.tell == Some(Tell::Timeout) {
-            self.client_failed(id, Failure::Timeout);
+            self.client_failed(now, id, Failure::Timeout);
         }
         self.settle_client(id);
     }
 
-    pub(crate) fn client_transport_error(&mut self, id: ClientTxnId) {
+    pub(crate) fn client_transport_error(&mut self, now: Instant, id: ClientTxnId) {
         let Some(txn) = self.clients.get_mut(id) else {
             return;
         };
@@ -265,7 +286,7 @@ impl Endpoint {
             Machine::Resolving => return,
         };
         if effect.tell == Some(Tell::Transport) {
-            self.client_failed(id, Failure::Transport);
+            self.client_failed(now, id, Failure::Transport);
         }
         self.settle_client(id);
     }
@@ -280,18 +301,20 @@ impl Endpoint {
     }
 
     /// No response will come: tells whom it concerns.
-    fn client_failed(&mut self, id: ClientTxnId, failure: Failure) {
+    fn client_failed(&mut self, now: Instant, id: ClientTxnId, failure: Failure) {
         let Some(txn) = self.clients.get(id) else {
             return;
         };
         let (purpose, usage) = (txn.purpose, txn.usage);
         match (purpose, usage) {
-            (Purpose::Invite, Some(usage)) => self.invite_failed(usage, failure, None),
-            (Purpose::Reinvite { .. }, Some(usage)) => self.reinvite_failed(usage, failure, None),
-            (Purpose::Bye, Some(usage)) => self.end_usage(usage),
+            (Purpose::Invite, Some(usage)) => self.invite_failed(now, usage, failure, None),
+            (Purpose::Reinvite { .. }, Some(usage)) => {
+                self.reinvite_failed(usage, id, failure, None);
+            }
+            (Purpose::Bye, Some(usage)) => self.end_usage(now, usage),
             (Purpose::User, usage) => {
                 self.events.push_back(Event::Response {
-                    txn: id,
+                    txn: txn.known_as.unwrap_or(id),
                     usage,
                     outcome: Err(failure),
                 });
@@ -302,6 +325,9 @@ impl Endpoint {
     }
 
     fn tell_response(&mut self, now: Instant, id: ClientTxnId, code: u16, message: &Incoming) {
+        if (200..300).contains(&code) && self.repeat_ack(id, message) {
+            return;
+        }
         let Some(txn) = self.clients.get(id) else {
             return;
         };
@@ -310,7 +336,7 @@ impl Endpoint {
             (Purpose::Reinvite { tries }, Some(usage)) => {
                 self.reinvite_response(now, usage, id, tries, code, message);
             }
-            (Purpose::Bye, Some(usage)) if code >= 200 => self.end_usage(usage),
+            (Purpose::Bye, Some(usage)) if code >= 200 => self.end_usage(now, usage),
             (Purpose::User, usage) if code > 100 => {
                 if (200..300).contains(&code)
                     && txn.out.method == "UPDATE"
@@ -320,7 +346,7 @@ impl Endpoint {
                 }
                 let outcome = Ok(Box::new(message.clone()));
                 self.events.push_back(Event::Response {
-                    txn: id,
+                    txn: txn.known_as.unwrap_or(id),
                     usage,
                     outcome,
                 });
@@ -329,8 +355,9 @@ impl Endpoint {
         }
     }
 
-    /// Answers a challenge once (section 22.2): the same request under a new branch and CSeq
-    /// takes the place of the refused one.
+    /// Answers a challenge (section 22.2): the same request under a new branch and CSeq takes the
+    /// place of the refused one. A second challenge is answered only where it says that the nonce was
+    /// stale, a third never, and none for a call that is being cancelled.
     fn met_challenge(
         &mut self,
         now: Instant,
@@ -345,35 +372,47 @@ impl Endpoint {
         let Some(txn) = self.clients.get_mut(id) else {
             return false;
         };
-        let (Some(credentials), Some(hop)) = (txn.credentials.take(), txn.hop) else {
+        let (Some(credentials), Some(hop), 0..=1) = (&txn.credentials, txn.hop, txn.challenges)
+        else {
             return false;
         };
-        let out = &txn.out;
-        let Some((name, value)) = digest::answer(
-            message,
-            &credentials,
-            &out.method,
-            &out.request_uri,
-            &mut self.rng,
-        ) else {
+        let (purpose, usage_id, challenges) = (txn.purpose, txn.usage, txn.challenges);
+        let usage = usage_id.and_then(|id| self.usages.get_mut(id));
+        if usage.as_ref().is_some_and(|usage| usage.is_cancelling()) {
+            return false;
+        }
+        let (method, uri) = (&txn.out.method, &txn.out.request_uri);
+        let only_stale = challenges > 0;
+        let answer = digest::answer(message, credentials, method, uri, only_stale, &mut self.rng);
+        let Some((name, value)) = answer else {
             return false;
         };
         let mut again = (*txn.out).clone();
-        let (purpose, usage) = (txn.purpose, txn.usage);
         again.branch = branch;
         again.cseq += 1;
-        again.fields.push(super::HeaderField::Known(name, value));
-        if let Some(usage) = usage.and_then(|usage| self.usages.get_mut(usage)) {
-            usage.dialog.local_cseq = usage.dialog.local_cseq.max(again.cseq);
+        again
+            .fields
+            .retain(|field| !matches!(field, HeaderField::Known(own, _) if *own == name));
+        again.fields.push(HeaderField::Known(name, value));
+        if let Some(usage) = usage {
+            usage.dialog.local_cseq += 1;
+            again.cseq = usage.dialog.local_cseq;
+            usage.not_yet_cancellable();
         }
+        let credentials = txn.credentials.take();
+        let known_as = txn.known_as.or(Some(id));
+        txn.purpose = Purpose::Silent;
         let next_hop = Some((hop.transport, hop.remote));
-        let Ok(next) = self.send(now, again, purpose, usage, next_hop, None) else {
+        let Ok(next) = self.send(now, again, purpose, usage_id, next_hop, credentials) else {
+            if let Some(txn) = self.clients.get_mut(id) {
+                txn.purpose = purpose;
+            }
             return false;
         };
-        if let Some(txn) = self.clients.get_mut(id) {
-            txn.purpose = Purpose::Silent;
+        if let Some(txn) = self.clients.get_mut(next) {
+            (txn.challenges, txn.known_as) = (challenges + 1, known_as);
         }
-        if let Some(usage) = usage.and_then(|usage| self.usages.get_mut(usage))
+        if let Some(usage) = usage_id.and_then(|id| self.usages.get_mut(id))
             && usage.open_out == Some(id)
         {
             usage.open_out = Some(next);

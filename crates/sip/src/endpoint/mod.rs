@@ -14,11 +14,13 @@
 //!
 //! The owner calls `handle_*`, then drains `poll_transmit`, `poll_resolve` and `poll_event`.
 
+mod ack;
 mod api;
 mod client;
 mod in_dialog;
 mod outgoing;
 mod receive;
+mod reinvite;
 mod server;
 mod uac;
 mod uas;
@@ -54,6 +56,8 @@ pub struct Endpoint {
     usages: Arena<UsageId, Usage>,
     /// By our tag, which nobody else makes.
     tags: HashMap<Box<str>, UsageId, SeededState>,
+    /// For the To tags of responses without a transaction.
+    stateless: SeededState,
     deadlines: Deadlines<Owner>,
     transmits: VecDeque<Transmit>,
     resolves: VecDeque<Resolve>,
@@ -81,6 +85,7 @@ impl Endpoint {
             merge_keys: HashMap::with_hasher(rng.hasher()),
             usages: Arena::new(),
             tags: HashMap::with_hasher(rng.hasher()),
+            stateless: rng.hasher(),
             deadlines: Deadlines::new(),
             transmits: VecDeque::new(),
             resolves: VecDeque::new(),
@@ -102,7 +107,8 @@ impl Endpoint {
             Ok(message) => message,
             Err(error) => {
                 if let Some(status) = error.status() {
-                    self.refuse_octets(flow, bytes, status);
+                    let hop = server::reply_hop(&flow, None);
+                    self.refuse_octets(flow, hop, bytes, status);
                 }
                 return;
             }
@@ -110,7 +116,10 @@ impl Endpoint {
         if message.is_request() {
             match message.check_request() {
                 Ok(()) => self.on_request(now, flow, message),
-                Err(refusal) => self.refuse_octets(flow, bytes, refusal.status()),
+                Err(refusal) => {
+                    let hop = server::reply_hop(&flow, Some(&message));
+                    self.refuse_octets(flow, hop, bytes, refusal.status());
+                }
             }
         } else if message.check_response().is_ok() {
             self.on_response(now, &message);
@@ -119,7 +128,7 @@ impl Endpoint {
 
     /// The transport could not deliver to this peer: whatever waits for it has failed
     /// (section 17.1.4).
-    pub fn handle_flow_failed(&mut self, _now: Instant, failed: &FailedFlow) {
+    pub fn handle_flow_failed(&mut self, now: Instant, failed: &FailedFlow) {
         let hit = |hop: Option<Hop>| {
             hop.is_some_and(|h| h.remote == failed.remote && h.transport == failed.transport)
         };
@@ -130,7 +139,7 @@ impl Endpoint {
             .map(|(id, _)| id)
             .collect();
         for id in clients {
-            self.client_transport_error(id);
+            self.client_transport_error(now, id);
         }
     }
 
@@ -242,15 +251,10 @@ impl Endpoint {
             .or(first)
     }
 
-    fn refuse_octets(&mut self, flow: Flow, bytes: &[u8], status: u16) {
+    /// Answers octets that are no request to act on, as far as anybody waits for it.
+    fn refuse_octets(&mut self, flow: Flow, hop: Hop, bytes: &[u8], status: u16) {
         if let Some(response) = crate::refusal(bytes, status, flow.remote) {
-            self.transmits.push_back(Transmit {
-                transport: flow.transport,
-                local: Some(flow.local),
-                remote: flow.remote,
-                connection: (flow.connection != 0).then_some(flow.connection),
-                bytes: response.into(),
-            });
+            self.transmits.push_back(hop.transmit(response.into()));
         }
     }
 }

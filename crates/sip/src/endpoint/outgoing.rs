@@ -5,7 +5,7 @@ use core::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use super::api::{Body, Fields, HeaderField, Listener, Transmit, Transport};
-use crate::{Host, Name, Uri, Writer};
+use crate::{Host, Name, NameAddr, Uri, Writer};
 
 /// Where a message goes and from where.
 #[derive(Copy, Clone, Debug, Eq, PartialEq)]
@@ -45,6 +45,8 @@ pub(crate) struct Outgoing {
     pub(crate) method: String,
     pub(crate) request_uri: String,
     pub(crate) routes: Vec<String>,
+    /// Whether the Request-URI is a strict router, which the request goes to.
+    pub(crate) is_strict: bool,
     /// With our tag.
     pub(crate) from: String,
     /// With the peer's tag, where there is one.
@@ -99,10 +101,9 @@ impl Outgoing {
 
     /// Where this request goes.
     pub(crate) fn target(&self) -> Option<Target> {
-        let next = self.routes.first().map(String::as_str);
-        let uri = match next {
-            Some(route) => crate::NameAddr::parse(route).ok()?.uri,
-            None => &self.request_uri,
+        let uri = match self.routes.first() {
+            Some(route) if !self.is_strict => NameAddr::parse(route).ok()?.uri,
+            _ => &self.request_uri,
         };
         let uri = Uri::parse(uri).ok()?;
         let named = match uri.transport() {
@@ -165,12 +166,30 @@ impl Outgoing {
             contact: None,
             request_uri: self.request_uri.clone(),
             routes: self.routes.clone(),
+            is_strict: self.is_strict,
             from: self.from.clone(),
             to: String::new(),
             call_id: self.call_id.clone(),
             cseq: self.cseq,
             branch: self.branch.clone(),
         }
+    }
+}
+
+/// Request-URI, routes and whether the first is strict, for a request to `target` along a route set:
+/// loose routes lead, a strict one takes the place of the Request-URI (section 12.2.1.1).
+pub(crate) fn along(target: &str, route_set: &[String]) -> (String, Vec<String>, bool) {
+    let first = route_set
+        .first()
+        .and_then(|route| NameAddr::parse(route).ok());
+    let strict = first.filter(|first| first.uri().is_ok_and(|uri| !uri.lr()));
+    match strict {
+        Some(strict) => {
+            let mut routes = route_set[1..].to_vec();
+            routes.push(format!("<{target}>"));
+            (strict.uri.to_owned(), routes, true)
+        }
+        None => (target.to_owned(), route_set.to_vec(), false),
     }
 }
 

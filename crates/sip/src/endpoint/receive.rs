@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use super::api::{Event, Flow, HeaderField};
-use super::server::Says;
+use super::server::{Says, retry_after};
 use super::usage::{Dialog, Phase, Usage};
 use super::{Endpoint, Hop};
 use crate::arena::{ServerTxnId, UsageId};
@@ -23,12 +23,27 @@ impl Endpoint {
             (Method::Ack, Some(id)) if self.ack_server(now, id) => {}
             (Method::Ack, _) => self.on_ack(now, message),
             (_, Some(id)) => self.repeat_server(id),
-            (_, None) if self.servers.len() >= self.config.max_transactions => {
-                self.refuse_octets(flow, message.as_bytes(), 503);
+            (_, None) if self.is_too_much(&message, method) => {
+                let fields = vec![retry_after(RETRY_AFTER_SECONDS)];
+                self.refuse_without_state(&flow, &key, &message, 503, fields);
             }
             (Method::Cancel, None) => self.on_cancel(now, flow, key, message),
             (_, None) => self.on_new_request(now, flow, key, message),
         }
+    }
+
+    /// Whether a limit keeps a new request out. What ends a call is always let in.
+    fn is_too_much(&self, message: &Incoming, method: Method<'_>) -> bool {
+        let is_outside = message.to().is_ok_and(|to| to.tag().is_none());
+        if method == Method::Invite && is_outside && self.usages.len() >= self.config.max_usages {
+            return true;
+        }
+        self.servers.len() >= self.config.max_transactions
+            && match method {
+                Method::Bye => self.usage_of(message).is_none(),
+                Method::Cancel => self.cancelled_by(message).is_none(),
+                _ => true,
+            }
     }
 
     fn on_new_request(&mut self, now: Instant, flow: Flow, key: Box<str>, message: Incoming) {
@@ -58,6 +73,13 @@ impl Endpoint {
         }
         if outside {
             match message.method() {
+                // What goes no further ends here all the same (section 11; RFC 7332 section 3).
+                Some(method)
+                    if !matches!(method, Method::Options | Method::Register | Method::Bye)
+                        && message.max_forwards() == Ok(Some(0)) =>
+                {
+                    self.refuse(now, id, 483, Vec::new());
+                }
                 Some(Method::Invite) => self.on_invite(now, flow, id, message),
                 Some(Method::Bye) => self.refuse(now, id, 481, Vec::new()),
                 _ => self.pass_request(id, None, message, flow),
@@ -77,9 +99,8 @@ impl Endpoint {
         let from = message.from().ok()?;
         let id = *self.tags.get(to.tag()?)?;
         let usage = self.usages.get(id)?;
-        let same = message.call_id().ok()? == usage.dialog.call_id
-            && (usage.is_remote_tag(from.tag()) || usage.dialog.remote_tag.is_none());
-        same.then_some(id)
+        let is_same = message.call_id().ok()? == usage.dialog.call_id && usage.knows(from.tag());
+        is_same.then_some(id)
     }
 
     pub(crate) fn pass_request(
@@ -91,6 +112,9 @@ impl Endpoint {
     ) {
         if let Some(server) = self.servers.get_mut(txn) {
             server.usage = usage;
+        }
+        if let Some(usage) = usage.and_then(|usage| self.usages.get_mut(usage)) {
+            usage.pending.push(txn);
         }
         self.events.push_back(Event::Request {
             txn,
@@ -118,10 +142,6 @@ impl Endpoint {
             self.refuse(now, txn, 400, Vec::new());
             return;
         };
-        if self.usages.len() >= self.config.max_usages {
-            self.refuse(now, txn, 503, vec![super::server::retry_after(5)]);
-            return;
-        }
         let Some(server) = self.servers.get(txn) else {
             return;
         };
@@ -154,26 +174,14 @@ impl Endpoint {
             .request_uri()
             .and_then(|uri| crate::Uri::parse(uri).ok()?.user().map(str::to_owned))
             .unwrap_or_default();
-        let usage = self.usages.insert(Usage {
-            phase: Phase::Incoming,
-            dialog,
-            is_uac: false,
-            contact,
-            credentials: None,
-            open_in: Some(txn),
-            open_out: None,
-            unacked: None,
-            bye_after_ack: None,
-            ack_owed: None,
-            last_ack: None,
-            retry: None,
-            armed: None,
-        });
+        let mut usage = Usage::new(Phase::Incoming, dialog, contact);
+        usage.open_in = Some(txn);
+        let usage = self.usages.insert(usage);
         self.tags.insert(local_tag, usage);
         if let Some(server) = self.servers.get_mut(txn) {
             server.usage = Some(usage);
         }
-        let _ = self.send_response(now, txn, 100, Says::default());
+        let _ = self.send_response(now, txn, 100, &Says::default());
         self.events.push_back(Event::Invite {
             usage,
             message: Box::new(message),
@@ -183,42 +191,54 @@ impl Endpoint {
 
     /// CANCEL is answered at once; it ends an INVITE that has no final response (section 9.2).
     fn on_cancel(&mut self, now: Instant, flow: Flow, key: Box<str>, message: Incoming) {
-        let invite = server_key(&message, Method::Invite)
-            .and_then(|key| self.server_keys.get(&key).copied());
+        let invite = self.cancelled_by(&message);
         let id = self.open_server(flow, &message, key, None);
         let Some(invite) = invite else {
             self.refuse(now, id, 481, Vec::new());
             return;
         };
-        if let (Some(cancel), Some(server)) = (self.servers.get(id), self.servers.get(invite)) {
-            // The To tag of both answers should be the same.
-            let tag = server.local_tag.clone();
-            debug_assert!(cancel.request.is_some(), "it was opened just now");
-            if let Some(cancel) = self.servers.get_mut(id) {
-                cancel.local_tag = tag;
-            }
+        // The To tag of both responses is to be the same.
+        let tag = self
+            .servers
+            .get(invite)
+            .map(|invite| invite.local_tag.clone());
+        if let (Some(tag), Some(cancel)) = (tag, self.servers.get_mut(id)) {
+            cancel.local_tag = tag;
         }
-        let _ = self.send_response(now, id, 200, Says::default());
+        let _ = self.send_response(now, id, 200, &Says::default());
         if !self.is_open_invite(invite) {
             return;
         }
         let usage = self.servers.get(invite).and_then(|server| server.usage);
-        let _ = self.send_response(now, invite, 487, Says::default());
+        self.refuse(now, invite, 487, Vec::new());
         let Some(usage) = usage else { return };
         match self.usages.get_mut(usage) {
             Some(leg) if matches!(leg.phase, Phase::Incoming) => {
-                self.remove_usage(usage);
+                leg.open_in = None;
+                self.remove_usage(now, usage);
                 self.events.push_back(Event::Cancelled {
                     usage,
                     message: Box::new(message),
                 });
             }
             // A re-INVITE was cancelled: the session stays as it is.
-            Some(leg) => leg.open_in = None,
+            Some(leg) => {
+                leg.open_in = None;
+                self.events.push_back(Event::ReinviteCancelled { usage });
+            }
             None => {}
         }
     }
+
+    /// The INVITE transaction that a CANCEL means (section 9.2).
+    fn cancelled_by(&self, cancel: &Incoming) -> Option<ServerTxnId> {
+        let key = server_key(cancel, Method::Invite)?;
+        self.server_keys.get(&key).copied()
+    }
 }
+
+/// What a peer is told to wait when there is no room for its request.
+const RETRY_AFTER_SECONDS: u64 = 5;
 
 /// What tells transactions apart (section 17.2.3): branch and sent-by, or where the branch is of
 /// RFC 2543, what that one compared. ACK finds its INVITE.

@@ -1,12 +1,14 @@
 //! Server transactions as the endpoint holds them, and the responses that go through them
 //! (RFC 3261 sections 8.2.6, 17.2 and 18.2.2).
 
-use core::net::{IpAddr, SocketAddr};
+use core::hash::BuildHasher as _;
+use core::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::api::{Body, Fields, Flow, HeaderField, Transport, UsageError};
 use super::outgoing::{Hop, SentBy, finish};
+use super::uac::TAG_LEN;
 use super::{Endpoint, Owner};
 use crate::arena::{ServerTxnId, UsageId};
 use crate::transaction::{Effect, Send, ServerInvite, ServerOther};
@@ -63,17 +65,25 @@ impl Endpoint {
         body: Option<Body>,
     ) -> Result<(), UsageError> {
         let server = self.servers.get(txn).ok_or(UsageError::Gone)?;
-        let usage = server.usage.and_then(|usage| self.usages.get(usage));
-        let contact = usage
-            .filter(|_| (200..300).contains(&code))
-            .map(|u| u.contact.clone());
+        let request = server.request.as_ref().ok_or(UsageError::State)?;
+        let is_update = request.method() == Some(Method::Update);
+        let mut contact = None;
+        if let Some(id) = server.usage {
+            if is_update && (200..300).contains(&code) {
+                self.refresh_target(id, txn);
+                contact = self.usages.get(id).map(|usage| usage.contact.clone());
+            }
+            if let Some(usage) = self.usages.get_mut(id).filter(|_| code >= 200) {
+                usage.pending.retain(|own| *own != txn);
+            }
+        }
         let says = Says {
             reason,
             fields,
             body,
             contact: contact.as_deref(),
         };
-        self.send_response(now, txn, code, says).map(drop)
+        self.send_response(now, txn, code, &says).map(drop)
     }
 
     /// Makes the transaction of a request. `merge_key` is for requests outside dialogs.
@@ -90,13 +100,13 @@ impl Endpoint {
         } else {
             Machine::Other(ServerOther::start(timing))
         };
-        let local_tag = self.rng.token(10).into();
+        let local_tag = self.rng.token(TAG_LEN).into();
         let id = self.servers.insert(ServerTxn {
             machine,
             request: Some(Box::new(message.clone())),
             usage: None,
             flow,
-            hop: reply_hop(&flow, message),
+            hop: reply_hop(&flow, Some(message)),
             local_tag,
             last: None,
             key: key.clone(),
@@ -116,11 +126,11 @@ impl Endpoint {
         now: Instant,
         id: ServerTxnId,
         code: u16,
-        says: Says<'_>,
+        says: &Says<'_>,
     ) -> Result<(Hop, Arc<[u8]>), UsageError> {
         let server = self.servers.get(id).ok_or(UsageError::Gone)?;
         let request = server.request.as_ref().ok_or(UsageError::State)?;
-        let bytes = self.print_response(server, request, code, &says);
+        let bytes = self.print_response(&server.flow, &server.local_tag, request, code, says);
         let server = self.servers.get_mut(id).ok_or(UsageError::Gone)?;
         let taken = match &mut server.machine {
             Machine::Invite(machine) => machine.respond(now, code),
@@ -146,7 +156,7 @@ impl Endpoint {
             ..Says::default()
         };
         // The transaction was made a moment ago and has no response yet.
-        let _ = self.send_response(now, id, code, says);
+        let _ = self.send_response(now, id, code, &says);
     }
 
     /// The request of a transaction came once more.
@@ -231,9 +241,29 @@ impl Endpoint {
         }
     }
 
+    /// Responds to a request without keeping anything (section 8.2.7). A repeat gets the same To tag.
+    pub(crate) fn refuse_without_state(
+        &mut self,
+        flow: &Flow,
+        key: &str,
+        request: &Incoming,
+        code: u16,
+        fields: Fields,
+    ) {
+        let tag = format!("{:016x}", self.stateless.hash_one(key));
+        let says = Says {
+            fields,
+            ..Says::default()
+        };
+        let bytes = self.print_response(flow, &tag, request, code, &says);
+        let hop = reply_hop(flow, Some(request));
+        self.transmits.push_back(hop.transmit(bytes));
+    }
+
     fn print_response(
         &self,
-        server: &ServerTxn,
+        flow: &Flow,
+        local_tag: &str,
         request: &Incoming,
         code: u16,
         says: &Says<'_>,
@@ -242,7 +272,7 @@ impl Endpoint {
         let mut vias = request.values(Name::Via);
         let top = vias.next();
         if let Ok(via) = request.top_via() {
-            writer.push(Name::Via, via.stamped(server.flow.remote));
+            writer.push(Name::Via, via.stamped(flow.remote));
         } else if let Some(top) = top {
             writer.push(Name::Via, top);
         }
@@ -250,8 +280,7 @@ impl Endpoint {
         if let Some(user) = says.contact {
             // Only what makes or refreshes a dialog carries its route and our address.
             writer = writer.copy(request, Name::RecordRoute);
-            let local = server.flow.local;
-            let listener = self.listener(server.flow.transport, local, Some(local));
+            let listener = self.listener(flow.transport, flow.local, Some(flow.local));
             if let Some(listener) = listener {
                 writer.push(Name::Contact, SentBy::of(listener).contact(user));
             }
@@ -262,7 +291,7 @@ impl Endpoint {
         if tagged {
             writer.push(Name::To, to);
         } else {
-            writer.push(Name::To, format_args!("{to};tag={}", server.local_tag));
+            writer.push(Name::To, format_args!("{to};tag={local_tag}"));
         }
         writer = writer.copy(request, Name::CallId).copy(request, Name::CSeq);
         if code > 100 {
@@ -273,24 +302,26 @@ impl Endpoint {
 }
 
 /// Where responses to a request go (section 18.2.2 and RFC 3581 section 4): back by the connection,
-/// or for UDP to the source address and the port that `rport` asks for, else that of sent-by.
+/// and where there is none any more, or over UDP, to the source address and the port of sent-by; over
+/// UDP to the source port where `rport` asks for it, or where no Via can be read.
 /// `maddr` is not followed: it would let a request aim our responses at somebody else.
-fn reply_hop(flow: &Flow, message: &Incoming) -> Hop {
-    let via = message.top_via().ok();
-    let port = match (&via, flow.transport) {
-        (Some(via), Transport::Udp) if via.rport().is_none() => via.port_or_default(),
+pub(crate) fn reply_hop(flow: &Flow, message: Option<&Incoming>) -> Hop {
+    let via = message.and_then(|message| message.top_via().ok());
+    let port = match &via {
+        Some(via) if flow.transport != Transport::Udp || via.rport().is_none() => {
+            via.port_or_default()
+        }
         _ => flow.remote.port(),
     };
-    let address: IpAddr = flow.remote.ip();
     Hop {
         transport: flow.transport,
         local: Some(flow.local),
-        remote: SocketAddr::new(address, port),
+        remote: SocketAddr::new(flow.remote.ip(), port),
         connection: (flow.connection != 0).then_some(flow.connection),
     }
 }
 
-/// `Retry-After: 0..=10` for a re-INVITE that overtakes another (section 14.2).
+/// `Retry-After` in seconds.
 pub(crate) fn retry_after(seconds: u64) -> HeaderField {
     HeaderField::Known(Name::RetryAfter, seconds.to_string())
 }

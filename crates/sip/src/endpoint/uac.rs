@@ -1,12 +1,12 @@
-//! The caller's side of an INVITE usage: INVITE, its responses, CANCEL, ACK (RFC 3261 sections 9,
-//! 13.2 and 14.1).
+//! The caller's side of an INVITE usage: INVITE, its responses and CANCEL (RFC 3261 sections 9.1
+//! and 13.2).
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use super::api::{Body, Event, Failure, Fields, Invite, UsageError};
+use super::api::{Event, Failure, Fields, Invite, UsageError};
 use super::client::Purpose;
-use super::outgoing::{Hop, Outgoing, SentBy, Target};
-use super::usage::{Cancel, Dialog, Phase, REINVITE_TRIES, Retry, Usage};
+use super::outgoing::{Outgoing, along};
+use super::usage::{Cancel, Dialog, Phase, Usage};
 use super::{Endpoint, Owner};
 use crate::Incoming;
 use crate::arena::{ClientTxnId, UsageId};
@@ -20,14 +20,18 @@ impl Endpoint {
         if self.usages.len() >= self.config.max_usages {
             return Err(UsageError::Full);
         }
-        let local_tag: Box<str> = self.rng.token(10).into();
-        let call_id = invite.call_id.unwrap_or_else(|| self.rng.token(22));
+        let local_tag: Box<str> = self.rng.token(TAG_LEN).into();
+        let call_id = invite
+            .call_id
+            .unwrap_or_else(|| self.rng.token(CALL_ID_LEN));
         let contact = invite.contact_user.unwrap_or_default();
         let local = format!("{};tag={local_tag}", invite.from);
+        let (request_uri, routes, is_strict) = along(&invite.request_uri, &invite.route);
         let out = Outgoing {
             method: "INVITE".to_owned(),
-            request_uri: invite.request_uri.clone(),
-            routes: invite.route,
+            request_uri,
+            routes,
+            is_strict,
             from: local.clone(),
             to: invite.to.clone(),
             call_id: call_id.clone(),
@@ -49,30 +53,13 @@ impl Endpoint {
             remote_cseq: None,
             via: None,
         };
-        let credentials = invite.credentials.clone();
-        let id = self.usages.insert(Usage {
-            phase: Phase::Calling(Cancel::No),
-            dialog,
-            is_uac: true,
-            contact,
-            credentials: invite.credentials,
-            open_in: None,
-            open_out: None,
-            unacked: None,
-            bye_after_ack: None,
-            ack_owed: None,
-            last_ack: None,
-            retry: None,
-            armed: None,
-        });
-        match self.send(
-            now,
-            out,
-            Purpose::Invite,
-            Some(id),
-            invite.next_hop,
-            credentials,
-        ) {
+        let credentials = invite.credentials;
+        let mut usage = Usage::new(Phase::Calling(Cancel::No), dialog, contact);
+        usage.is_uac = true;
+        usage.credentials.clone_from(&credentials);
+        let id = self.usages.insert(usage);
+        let next_hop = invite.next_hop;
+        match self.send(now, out, Purpose::Invite, Some(id), next_hop, credentials) {
             Ok(txn) => {
                 if let Some(usage) = self.usages.get_mut(id) {
                     usage.open_out = Some(txn);
@@ -88,33 +75,26 @@ impl Endpoint {
     }
 
     /// Gives our INVITE up. [`Event::Refused`] tells how it ended: with the peer's response, or
-    /// [`Failure::Cancelled`] where its 2xx crossed our CANCEL or nothing came at all.
+    /// [`Failure::Cancelled`] where its 2xx crossed our CANCEL, or nothing came at all, or the
+    /// INVITE had not even left.
     pub fn cancel(&mut self, now: Instant, id: UsageId, fields: Fields) {
         let Some(usage) = self.usages.get_mut(id) else {
             return;
         };
         match &mut usage.phase {
-            Phase::Calling(cancel @ Cancel::No) => *cancel = Cancel::Wished(fields),
             Phase::Calling(Cancel::Possible) => self.send_cancel(now, id, fields),
+            Phase::Calling(cancel @ Cancel::No) => {
+                *cancel = Cancel::Wished(fields);
+                let invite = usage.open_out.and_then(|txn| self.clients.get(txn));
+                if invite.is_some_and(|invite| invite.hop.is_none()) {
+                    self.abandon(now, id);
+                }
+            }
             _ => {}
         }
     }
 
-    /// Acknowledges the 2xx of [`Event::Answered`] or [`Event::ReinviteAnswered`], with the answer
-    /// where that 2xx made an offer. Repeats of the 2xx are acknowledged by the endpoint from then
-    /// on (section 13.2.2.4).
-    pub fn ack(&mut self, now: Instant, id: UsageId, body: Option<Body>) {
-        let Some(usage) = self.usages.get_mut(id) else {
-            return;
-        };
-        let Some(cseq) = usage.ack_owed.take() else {
-            return;
-        };
-        let dialog = usage.dialog.clone();
-        self.send_ack(now, Some(id), &dialog, cseq, body);
-    }
-
-    /// A response to an INVITE of ours that opens a call. `usage` may be gone by now.
+    /// A response to an INVITE of ours that opens a call. The usage may be gone by now.
     pub(crate) fn invite_response(
         &mut self,
         now: Instant,
@@ -128,7 +108,7 @@ impl Endpoint {
             (100..=199, Some(id)) => self.provisional_response(now, id, code, message),
             (200..=299, _) => self.success(now, txn, id, code, message),
             (300.., Some(id)) => {
-                self.invite_failed(id, Failure::Response(code), Some(message));
+                self.invite_failed(now, id, Failure::Response(code), Some(message));
             }
             _ => {}
         }
@@ -142,28 +122,23 @@ impl Endpoint {
             return;
         };
         match std::mem::replace(cancel, Cancel::Possible) {
-            Cancel::Wished(fields) => {
-                self.send_cancel(now, id, fields);
-                return;
-            }
-            Cancel::Sent { give_up } => {
-                *cancel = Cancel::Sent { give_up };
-                return;
+            Cancel::Wished(fields) => self.send_cancel(now, id, fields),
+            Cancel::Sent { give_up } => *cancel = Cancel::Sent { give_up },
+            Cancel::No | Cancel::Possible if code > 100 => {
+                usage.note_early(message);
+                let message = Box::new(message.clone());
+                self.events.push_back(Event::Provisional {
+                    usage: id,
+                    code,
+                    message,
+                });
             }
             Cancel::No | Cancel::Possible => {}
         }
-        if code > 100 {
-            let message = Box::new(message.clone());
-            self.events.push_back(Event::Provisional {
-                usage: id,
-                code,
-                message,
-            });
-        }
     }
 
-    /// A 2xx: the first makes the dialog, its repeats get our ACK again, and one of another fork,
-    /// or of a call that we cancelled, gets ACK and BYE (section 13.2.2.4).
+    /// A 2xx that was not acknowledged before: the first makes the dialog; one of another fork, or
+    /// of a call that we cancelled, gets ACK and BYE (section 13.2.2.4).
     fn success(
         &mut self,
         now: Instant,
@@ -175,33 +150,15 @@ impl Endpoint {
         let Some(client) = self.clients.get(txn) else {
             return;
         };
-        let tag = message
-            .to()
-            .ok()
-            .and_then(|to| to.tag().map(str::to_owned))
-            .unwrap_or_default();
-        if let Some((_, bytes, hop)) = client.acks.iter().find(|(own, ..)| **own == *tag) {
-            self.transmits.push_back(hop.transmit(bytes.clone()));
-            return;
-        }
         let Some(dialog) = Dialog::of_response(&client.out, client.hop, message) else {
             return;
         };
         let cseq = client.out.cseq;
-        if let Some(id) = id {
-            let Some(usage) = self.usages.get_mut(id) else {
-                return;
-            };
-            match &usage.phase {
+        match id.and_then(|id| Some((id, self.usages.get_mut(id)?))) {
+            Some((id, usage)) => match &usage.phase {
                 Phase::Calling(Cancel::No | Cancel::Possible) => {
-                    let local_tag = usage.dialog.local_tag.clone();
-                    usage.dialog = Dialog {
-                        local_tag,
-                        ..dialog
-                    };
-                    usage.phase = Phase::Confirmed;
-                    usage.open_out = None;
-                    usage.ack_owed = Some(cseq);
+                    usage.confirm(dialog);
+                    usage.ack_owed = Some((txn, cseq));
                     let message = Box::new(message.clone());
                     self.events.push_back(Event::Answered {
                         usage: id,
@@ -209,32 +166,21 @@ impl Endpoint {
                         message,
                     });
                     self.settle_usage(id);
-                    return;
                 }
-                Phase::Calling(_) => self.end_calling(id, Failure::Cancelled, None),
-                _ if usage.is_remote_tag(Some(&tag)) => {
-                    if let Some((own, hop, bytes)) = &usage.last_ack
-                        && *own == cseq
-                    {
-                        self.transmits.push_back(hop.transmit(bytes.clone()));
-                    }
-                    return;
+                Phase::Calling(_) => {
+                    self.end_calling(now, id, Failure::Cancelled, None);
+                    self.refuse_fork(now, txn, &dialog, cseq);
                 }
-                _ => {}
-            }
+                // A repeat before the user's ACK: that will do for both.
+                _ if usage.is_remote_tag(dialog.remote_tag.as_deref()) => {}
+                _ => self.refuse_fork(now, txn, &dialog, cseq),
+            },
+            None => self.refuse_fork(now, txn, &dialog, cseq),
         }
-        self.refuse_fork(now, txn, &tag, &dialog, cseq);
     }
 
     /// ACK and BYE for a dialog that nobody wants.
-    fn refuse_fork(
-        &mut self,
-        now: Instant,
-        txn: ClientTxnId,
-        tag: &str,
-        dialog: &Dialog,
-        cseq: u32,
-    ) {
+    fn refuse_fork(&mut self, now: Instant, txn: ClientTxnId, dialog: &Dialog, cseq: u32) {
         /// Forks acknowledged for one INVITE; a peer that makes up more is not served.
         const MAX_FORKS: usize = 16;
         let full = self
@@ -244,18 +190,16 @@ impl Endpoint {
         if full {
             return;
         }
-        if let Some((hop, bytes)) = self.send_ack(now, None, dialog, cseq, None)
-            && let Some(client) = self.clients.get_mut(txn)
-        {
-            client.acks.push((tag.into(), bytes, hop));
-        }
+        self.send_ack(now, txn, dialog, cseq, None);
         let bye = dialog.request("BYE", cseq + 1, self.branch());
+        // Where there is no room or no way for the BYE, the peer's own timers end the dialog.
         let _ = self.send(now, bye, Purpose::Silent, None, None, None);
     }
 
     /// Our INVITE came to nothing.
     pub(crate) fn invite_failed(
         &mut self,
+        now: Instant,
         id: UsageId,
         failure: Failure,
         message: Option<&Incoming>,
@@ -263,14 +207,20 @@ impl Endpoint {
         let calling = self
             .usages
             .get(id)
-            .is_some_and(|u| matches!(u.phase, Phase::Calling(_)));
+            .is_some_and(|usage| matches!(usage.phase, Phase::Calling(_)));
         if calling {
-            self.end_calling(id, failure, message);
+            self.end_calling(now, id, failure, message);
         }
     }
 
-    fn end_calling(&mut self, id: UsageId, failure: Failure, message: Option<&Incoming>) {
-        self.remove_usage(id);
+    fn end_calling(
+        &mut self,
+        now: Instant,
+        id: UsageId,
+        failure: Failure,
+        message: Option<&Incoming>,
+    ) {
+        self.remove_usage(now, id);
         let message = message.map(|message| Box::new(message.clone()));
         self.events.push_back(Event::Refused {
             usage: id,
@@ -279,10 +229,11 @@ impl Endpoint {
         });
     }
 
-    /// Nothing came in 64 x T1 after our CANCEL (section 9.1).
-    pub(crate) fn cancel_unanswered(&mut self, id: UsageId) {
+    /// Forgets an INVITE of ours that has not left, or that brought nothing in 64 x T1 after its
+    /// CANCEL (section 9.1).
+    pub(crate) fn abandon(&mut self, now: Instant, id: UsageId) {
         let txn = self.usages.get(id).and_then(|usage| usage.open_out);
-        self.end_calling(id, Failure::Cancelled, None);
+        self.end_calling(now, id, Failure::Cancelled, None);
         if let Some(txn) = txn {
             self.drop_client(txn);
         }
@@ -295,137 +246,32 @@ impl Endpoint {
         };
         usage.phase = Phase::Calling(Cancel::Sent { give_up });
         let invite = usage.open_out.and_then(|txn| self.clients.get(txn));
-        let Some((cancel, hop)) = invite.and_then(|t| Some((t.out.cancel(fields), t.hop?))) else {
-            return;
-        };
-        let next_hop = Some((hop.transport, hop.remote));
-        let _ = self.send(now, cancel, Purpose::Silent, None, next_hop, None);
+        let cancel = invite.and_then(|txn| Some((txn.out.cancel(fields), txn.hop?)));
+        if let Some((cancel, hop)) = cancel {
+            let next_hop = Some((hop.transport, hop.remote));
+            // Where there is no room for it, the usage's own deadline ends the call.
+            let _ = self.send(now, cancel, Purpose::Silent, None, next_hop, None);
+        }
         self.settle_usage(id);
     }
 
-    /// Sends the ACK of a 2xx, which is a request of its own (section 13.2.2.4), and keeps it in
-    /// the usage. Returned where it went out at once.
-    pub(crate) fn send_ack(
-        &mut self,
-        now: Instant,
-        id: Option<UsageId>,
-        dialog: &Dialog,
-        cseq: u32,
-        body: Option<Body>,
-    ) -> Option<(Hop, std::sync::Arc<[u8]>)> {
-        let mut ack = dialog.request("ACK", cseq, self.branch());
-        ack.body = body;
-        match ack.target()? {
-            Target::Address(transport, remote) => {
-                let used = dialog.via.and_then(|via| via.local);
-                let listener = self.listener(transport, remote, used)?;
-                let (local, via) = (listener.local, SentBy::of(listener));
-                let connection = dialog
-                    .via
-                    .filter(|via| via.transport == transport && via.remote == remote)
-                    .and_then(|via| via.connection);
-                let hop = Hop {
-                    transport,
-                    local: Some(local),
-                    remote,
-                    connection,
-                };
-                let bytes = ack.print(&via, &self.config.user_agent);
-                self.transmits.push_back(hop.transmit(bytes.clone()));
-                if let Some(usage) = id.and_then(|id| self.usages.get_mut(id)) {
-                    usage.last_ack = Some((cseq, hop, bytes.clone()));
-                }
-                Some((hop, bytes))
-            }
-            Target::Name { .. } => {
-                let _ = self.send(now, ack, Purpose::Ack, id, None, None);
-                None
-            }
-        }
-    }
-
-    /// A response to our re-INVITE.
-    pub(crate) fn reinvite_response(
-        &mut self,
-        now: Instant,
-        id: UsageId,
-        txn: ClientTxnId,
-        tries: u8,
-        code: u16,
-        message: &Incoming,
-    ) {
-        let Some(usage) = self.usages.get_mut(id) else {
+    /// Forgets a usage: no more timers, no more matching. Its transactions live on by themselves;
+    /// requests that the user has not answered get 487 (section 15.1.2).
+    pub(crate) fn remove_usage(&mut self, now: Instant, id: UsageId) {
+        let Some(mut usage) = self.usages.remove(id) else {
             return;
         };
-        match code {
-            100..=199 => {}
-            200..=299 if usage.open_out == Some(txn) => {
-                usage.open_out = None;
-                usage.dialog.refresh(message);
-                usage.ack_owed = self.clients.get(txn).map(|client| client.out.cseq);
-                let message = Box::new(message.clone());
-                self.events
-                    .push_back(Event::ReinviteAnswered { usage: id, message });
-            }
-            200..=299 => {
-                let cseq = self.clients.get(txn).map(|client| client.out.cseq);
-                if let Some((own, hop, bytes)) = &usage.last_ack
-                    && Some(*own) == cseq
-                {
-                    self.transmits.push_back(hop.transmit(bytes.clone()));
-                }
-            }
-            491 if tries < REINVITE_TRIES && usage.open_out == Some(txn) => {
-                let (is_uac, out) = (usage.is_uac, self.clients.get(txn).map(|c| c.out.clone()));
-                let Some(out) = out else { return };
-                let wait = glare_wait(is_uac, self.rng.below(190), self.rng.below(200));
-                if let Some(usage) = self.usages.get_mut(id) {
-                    usage.open_out = None;
-                    usage.retry = Some(Retry {
-                        at: now + wait,
-                        fields: out.fields,
-                        body: out.body,
-                        tries,
-                    });
-                }
-                self.settle_usage(id);
-            }
-            _ => self.reinvite_failed(id, Failure::Response(code), Some(message)),
-        }
-    }
-
-    pub(crate) fn reinvite_failed(
-        &mut self,
-        id: UsageId,
-        failure: Failure,
-        message: Option<&Incoming>,
-    ) {
-        let Some(usage) = self.usages.get_mut(id) else {
-            return;
-        };
-        if usage.open_out.take().is_none() {
-            return;
-        }
-        let message = message.map(|message| Box::new(message.clone()));
-        self.events.push_back(Event::ReinviteRefused {
-            usage: id,
-            failure,
-            message,
-        });
-    }
-
-    /// Forgets a usage: no more timers, no more matching. Its transactions live on by themselves.
-    pub(crate) fn remove_usage(&mut self, id: UsageId) {
-        if let Some(mut usage) = self.usages.remove(id) {
-            self.deadlines.set(Owner::Usage(id), &mut usage.armed, None);
-            self.tags.remove(&usage.dialog.local_tag);
+        self.deadlines.set(Owner::Usage(id), &mut usage.armed, None);
+        self.tags.remove(&usage.dialog.local_tag);
+        for txn in usage.open_in.into_iter().chain(usage.pending) {
+            self.refuse(now, txn, 487, Vec::new());
         }
     }
 
     /// A usage whose BYE is over.
-    pub(crate) fn end_usage(&mut self, id: UsageId) {
+    pub(crate) fn end_usage(&mut self, now: Instant, id: UsageId) {
         if self.usages.get(id).is_some() {
-            self.remove_usage(id);
+            self.remove_usage(now, id);
             self.events.push_back(Event::Ended { usage: id });
         }
     }
@@ -439,9 +285,8 @@ impl Endpoint {
     }
 }
 
-/// How long to wait after 491, in steps of 10 ms: 2.1 to 4 s for the side that made the Call-ID,
-/// 0 to 2 s for the other (section 14.1).
-fn glare_wait(is_uac: bool, long: u64, short: u64) -> Duration {
-    let steps = if is_uac { 210 + long } else { short };
-    Duration::from_millis(steps * 10)
-}
+/// Characters of a tag: 59 bits, where section 19.3 asks for 32.
+pub(crate) const TAG_LEN: usize = 10;
+
+/// Characters of a Call-ID: 129 bits.
+pub(crate) const CALL_ID_LEN: usize = 22;

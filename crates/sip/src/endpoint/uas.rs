@@ -31,7 +31,7 @@ impl Endpoint {
             body,
             contact: Some(&contact),
         };
-        self.send_response(now, txn, code, says).map(drop)
+        self.send_response(now, txn, code, &says).map(drop)
     }
 
     /// Answers with 200. It is repeated until the ACK comes, or for 64 x T1; then the endpoint
@@ -53,11 +53,10 @@ impl Endpoint {
             body,
             contact: Some(&contact),
         };
-        self.send_success(now, id, txn, says)?;
         if let Some(usage) = self.usages.get_mut(id) {
             usage.phase = Phase::Confirmed;
         }
-        Ok(())
+        self.send_success(now, id, txn, 200, &says)
     }
 
     /// Refuses, 300 to 699; the usage is gone.
@@ -80,27 +79,32 @@ impl Endpoint {
             body,
             contact: None,
         };
-        self.send_response(now, txn, code, says)?;
-        self.remove_usage(id);
+        self.send_response(now, txn, code, &says)?;
+        if let Some(usage) = self.usages.get_mut(id) {
+            usage.open_in = None;
+        }
+        self.remove_usage(now, id);
         Ok(())
     }
 
-    /// Sends the 2xx of an INVITE or re-INVITE and keeps it for repeating.
+    /// Sends the 2xx of an INVITE or re-INVITE and keeps it for repeating. That the peer has moved
+    /// counts from now on (RFC 6141 section 4.9).
     pub(crate) fn send_success(
         &mut self,
         now: Instant,
         id: UsageId,
         txn: ServerTxnId,
-        says: Says<'_>,
+        code: u16,
+        says: &Says<'_>,
     ) -> Result<(), UsageError> {
-        let cseq = self
+        let request = self
             .servers
             .get(txn)
             .and_then(|server| server.request.as_ref());
-        let cseq = cseq
-            .and_then(|request| request.cseq().ok())
-            .map_or(0, |cseq| cseq.number);
-        let (hop, bytes) = self.send_response(now, txn, 200, says)?;
+        let cseq = request.and_then(|request| request.cseq().ok());
+        let cseq = cseq.map_or(0, |cseq| cseq.number);
+        self.refresh_target(id, txn);
+        let (hop, bytes) = self.send_response(now, txn, code, says)?;
         let (t1, give_up) = (self.config.t1, now + self.config.t1 * 64);
         if let Some(usage) = self.usages.get_mut(id) {
             usage.open_in = None;
@@ -150,7 +154,7 @@ impl Endpoint {
         if let Phase::Calling(super::usage::Cancel::Sent { give_up }) = usage.phase
             && give_up <= now
         {
-            self.cancel_unanswered(id);
+            self.abandon(now, id);
             return;
         }
         if let Some(unacked) = &mut usage.unacked {
@@ -175,6 +179,17 @@ impl Endpoint {
             self.retry_reinvite(now, id, retry);
         }
         self.settle_usage(id);
+    }
+
+    /// The peer's target refresh is about to be accepted.
+    pub(crate) fn refresh_target(&mut self, id: UsageId, txn: ServerTxnId) {
+        let request = self
+            .servers
+            .get(txn)
+            .and_then(|server| server.request.as_ref());
+        if let (Some(usage), Some(request)) = (self.usages.get_mut(id), request) {
+            usage.dialog.refresh(request);
+        }
     }
 
     fn incoming(&self, id: UsageId) -> Result<(ServerTxnId, String), UsageError> {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::api::{Body, Credentials, Fields};
-use super::outgoing::{Hop, Outgoing};
+use super::outgoing::{Hop, Outgoing, along};
 use crate::arena::{ClientTxnId, ServerTxnId};
 use crate::{Incoming, Name};
 
@@ -34,10 +34,12 @@ pub(crate) struct Usage {
     pub(crate) unacked: Option<Unacked>,
     /// A BYE that waits for that ACK (section 15).
     pub(crate) bye_after_ack: Option<Fields>,
-    /// CSeq of the peer's 2xx that [`crate::Endpoint::ack`] is owed for.
-    pub(crate) ack_owed: Option<u32>,
-    /// The ACK sent last, for repeats of that 2xx.
-    pub(crate) last_ack: Option<(u32, Hop, Arc<[u8]>)>,
+    /// The INVITE whose 2xx [`crate::Endpoint::ack`] is owed for, and its CSeq.
+    pub(crate) ack_owed: Option<(ClientTxnId, u32)>,
+    /// Early dialogs of our INVITE, one for each fork that rang.
+    pub(crate) early: Vec<Early>,
+    /// Requests of the dialog that the user has not answered yet.
+    pub(crate) pending: Vec<ServerTxnId>,
     /// A re-INVITE that met 491 and waits to go out again.
     pub(crate) retry: Option<Retry>,
     pub(crate) armed: Option<Instant>,
@@ -55,6 +57,16 @@ pub(crate) enum Phase {
     /// Our BYE is out.
     Ending,
 }
+
+/// A fork that has not answered yet (section 12.1.2).
+#[derive(Debug)]
+pub(crate) struct Early {
+    pub(crate) tag: Box<str>,
+    pub(crate) remote_cseq: Option<u32>,
+}
+
+/// Early dialogs kept for one INVITE.
+const MAX_EARLY: usize = 16;
 
 /// What became of the wish to cancel.
 #[derive(Debug)]
@@ -90,9 +102,6 @@ pub(crate) struct Retry {
     pub(crate) tries: u8,
 }
 
-/// How often a re-INVITE is tried before its 491 is passed up.
-pub(crate) const REINVITE_TRIES: u8 = 4;
-
 /// The state of a dialog (section 12).
 #[derive(Clone, Debug)]
 pub(crate) struct Dialog {
@@ -119,7 +128,11 @@ impl Dialog {
         response: &Incoming,
     ) -> Option<Self> {
         let to = response.to().ok()?;
-        let remote_target = response.contacts().next()?.ok()?.uri.to_owned();
+        // A 2xx without Contact breaks section 12.1.1; where we called is the best guess then.
+        let contact = response.contacts().next().and_then(Result::ok);
+        let remote_target = contact
+            .map_or(sent.request_uri.as_str(), |c| c.uri)
+            .to_owned();
         let mut route_set: Vec<String> = response
             .values(Name::RecordRoute)
             .map(str::to_owned)
@@ -139,27 +152,14 @@ impl Dialog {
         })
     }
 
-    /// A request within the dialog (section 12.2.1.1): loose routes lead, a strict one takes the
-    /// place of the Request-URI.
+    /// A request within the dialog.
     pub(crate) fn request(&self, method: &str, cseq: u32, branch: String) -> Outgoing {
-        let mut routes = self.route_set.clone();
-        let mut request_uri = self.remote_target.clone();
-        let first = routes
-            .first()
-            .and_then(|route| crate::NameAddr::parse(route).ok());
-        let strict = first.and_then(|first| {
-            let uri = first.uri().ok()?;
-            (!uri.lr()).then(|| first.uri.to_owned())
-        });
-        if let Some(strict) = strict {
-            routes.remove(0);
-            routes.push(format!("<{request_uri}>"));
-            request_uri = strict;
-        }
+        let (request_uri, routes, is_strict) = along(&self.remote_target, &self.route_set);
         Outgoing {
             method: method.to_owned(),
             request_uri,
             routes,
+            is_strict,
             from: self.local.clone(),
             to: self.remote.clone(),
             call_id: self.call_id.clone(),
@@ -180,6 +180,43 @@ impl Dialog {
 }
 
 impl Usage {
+    pub(crate) fn new(phase: Phase, dialog: Dialog, contact: String) -> Self {
+        Self {
+            phase,
+            dialog,
+            is_uac: false,
+            contact,
+            credentials: None,
+            open_in: None,
+            open_out: None,
+            unacked: None,
+            bye_after_ack: None,
+            ack_owed: None,
+            early: Vec::new(),
+            pending: Vec::new(),
+            retry: None,
+            armed: None,
+        }
+    }
+
+    /// Our INVITE got a 2xx, which made this dialog. An early one of the same tag goes on in it;
+    /// the others are over.
+    pub(crate) fn confirm(&mut self, dialog: Dialog) {
+        let early = std::mem::take(&mut self.early);
+        let same = early
+            .into_iter()
+            .find(|early| Some(&early.tag) == dialog.remote_tag.as_ref());
+        let local_tag = std::mem::take(&mut self.dialog.local_tag);
+        self.dialog = Dialog {
+            local_tag,
+            local_cseq: self.dialog.local_cseq.max(dialog.local_cseq),
+            remote_cseq: same.and_then(|early| early.remote_cseq),
+            ..dialog
+        };
+        self.phase = Phase::Confirmed;
+        self.open_out = None;
+    }
+
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         let cancel = match &self.phase {
             Phase::Calling(Cancel::Sent { give_up }) => Some(*give_up),
@@ -197,8 +234,59 @@ impl Usage {
         matches!(self.phase, Phase::Confirmed)
     }
 
-    /// The peer's tag, or nothing in an early leg of ours.
+    /// Whether our INVITE is to be cancelled.
+    pub(crate) fn is_cancelling(&self) -> bool {
+        matches!(
+            self.phase,
+            Phase::Calling(Cancel::Wished(_) | Cancel::Sent { .. })
+        )
+    }
+
+    /// Our INVITE went out anew: its CANCEL has to wait for a provisional response again.
+    pub(crate) fn not_yet_cancellable(&mut self) {
+        if let Phase::Calling(cancel @ Cancel::Possible) = &mut self.phase {
+            *cancel = Cancel::No;
+        }
+    }
+
+    /// Whether a tag is that of the peer in the dialog that stands. A peer of RFC 2543 has none.
     pub(crate) fn is_remote_tag(&self, tag: Option<&str>) -> bool {
         self.dialog.remote_tag.as_deref() == tag
+    }
+
+    /// A provisional response came: its fork has an early dialog from now on.
+    pub(crate) fn note_early(&mut self, response: &Incoming) {
+        let Some(tag) = response.to().ok().and_then(|to| to.tag()) else {
+            return;
+        };
+        if self.early.len() < MAX_EARLY && self.early.iter().all(|early| *early.tag != *tag) {
+            self.early.push(Early {
+                tag: tag.into(),
+                remote_cseq: None,
+            });
+        }
+    }
+
+    /// Whether a From tag is that of the peer in the dialog, or in one of the early ones.
+    pub(crate) fn knows(&self, tag: Option<&str>) -> bool {
+        match self.phase {
+            Phase::Calling(_) => self.early.iter().any(|early| Some(&*early.tag) == tag),
+            _ => self.is_remote_tag(tag),
+        }
+    }
+
+    /// Where the last sequence number of the peer is kept, where a request with this From tag
+    /// belongs to this leg.
+    pub(crate) fn remote_cseq(&mut self, tag: Option<&str>) -> Option<&mut Option<u32>> {
+        if !matches!(self.phase, Phase::Calling(_)) {
+            return self
+                .is_remote_tag(tag)
+                .then_some(&mut self.dialog.remote_cseq);
+        }
+        let early = self.early.iter_mut();
+        early
+            .filter(|early| Some(&*early.tag) == tag)
+            .map(|early| &mut early.remote_cseq)
+            .next()
     }
 }

@@ -67,8 +67,18 @@ impl Pair {
         let begin = beginning();
         let end = |side: Side| {
             let local = side.address();
-            let listeners = vec![Listener { transport, local, advertised: None }];
-            Endpoint::new(Config { listeners, ..Config::default() }, [side as u8 + 1; 32])
+            let listeners = vec![Listener {
+                transport,
+                local,
+                advertised: None,
+            }];
+            Endpoint::new(
+                Config {
+                    listeners,
+                    ..Config::default()
+                },
+                [side as u8 + 1; 32],
+            )
         };
         Self {
             ends: [end(Side::A), end(Side::B)],
@@ -91,6 +101,11 @@ impl Pair {
         &mut self.ends[side as usize]
     }
 
+    /// Milliseconds since the beginning.
+    pub(crate) fn ms(&self, at: Instant) -> u64 {
+        u64::try_from((at - self.begin).as_millis()).expect("a short test")
+    }
+
     /// Puts what the ends have to say on the wire and into the inboxes.
     pub(crate) fn pump(&mut self) {
         for side in [Side::A, Side::B] {
@@ -106,8 +121,12 @@ impl Pair {
 
     fn send(&mut self, side: Side, bytes: &std::sync::Arc<[u8]>) {
         let kind = kind(bytes);
-        let before = self.log.iter().filter(|(_, s, k)| *s == side && *k == kind).count();
-        let at = u64::try_from((self.now - self.begin).as_millis()).expect("a short test");
+        let before = self
+            .log
+            .iter()
+            .filter(|(_, s, k)| *s == side && *k == kind)
+            .count();
+        let at = self.ms(self.now);
         let copies = match (self.wire)(side, &kind, before) {
             Fate::Lose => 0,
             Fate::Pass => 1,
@@ -116,7 +135,8 @@ impl Pair {
         self.log.push((at, side, kind));
         let arrival = self.now + Duration::from_millis(10);
         for _ in 0..copies {
-            self.in_flight.push_back((arrival, side.other(), bytes.clone()));
+            self.in_flight
+                .push_back((arrival, side.other(), bytes.clone()));
         }
     }
 
@@ -126,13 +146,20 @@ impl Pair {
         let arrival = self.in_flight.front().map(|(at, _, _)| *at);
         let timers = [Side::A, Side::B].map(|side| self.end(side).poll_timeout());
         let next = timers.into_iter().flatten().chain(arrival).min();
-        let Some(next) = next.filter(|at| *at <= end) else { return false };
+        let Some(next) = next.filter(|at| *at <= end) else {
+            return false;
+        };
         self.now = self.now.max(next);
         if arrival == Some(next) {
             let (_, side, bytes) = self.in_flight.pop_front().expect("looked at before");
             let (local, remote) = (side.address(), side.other().address());
             let connection = u64::from(self.transport.is_reliable());
-            let flow = Flow { transport: self.transport, local, remote, connection };
+            let flow = Flow {
+                transport: self.transport,
+                local,
+                remote,
+                connection,
+            };
             let now = self.now;
             self.end(side).handle_message(now, flow, &bytes);
         } else {
@@ -168,7 +195,10 @@ impl Pair {
 
     /// How often a side sent a message of that kind.
     pub(crate) fn sent(&self, side: Side, kind: &str) -> usize {
-        self.log.iter().filter(|(_, s, k)| *s == side && k == kind).count()
+        self.log
+            .iter()
+            .filter(|(_, s, k)| *s == side && k == kind)
+            .count()
     }
 
     /// Asserts that after every timer nothing is left.
@@ -183,13 +213,22 @@ impl Pair {
 
     /// A calls B; gives both usages.
     pub(crate) fn call(&mut self) -> (UsageId, UsageId) {
-        let invite = Invite { to: "<sip:bob@192.0.2.20>".to_owned(), ..outgoing() };
+        let invite = Invite {
+            to: "<sip:bob@192.0.2.20>".to_owned(),
+            ..outgoing()
+        };
         let invite = match self.transport {
             Transport::Udp => invite,
-            _ => Invite { request_uri: "sip:bob@192.0.2.20;transport=tcp".to_owned(), ..invite },
+            _ => Invite {
+                request_uri: "sip:bob@192.0.2.20;transport=tcp".to_owned(),
+                ..invite
+            },
         };
         let now = self.now;
-        let a = self.end(Side::A).invite(now, invite).expect("a call is possible");
+        let a = self
+            .end(Side::A)
+            .invite(now, invite)
+            .expect("a call is possible");
         match self.next(Side::B) {
             Event::Invite { usage, .. } => (a, usage),
             other => panic!("another event: {other:?}"),
@@ -199,12 +238,16 @@ impl Pair {
     pub(crate) fn ring(&mut self, b: UsageId) {
         let now = self.now;
         let none = Vec::new();
-        self.end(Side::B).provisional(now, b, 180, None, none, None).expect("still open");
+        self.end(Side::B)
+            .provisional(now, b, 180, None, none, None)
+            .expect("still open");
     }
 
     pub(crate) fn accept(&mut self, b: UsageId) {
         let now = self.now;
-        self.end(Side::B).accept(now, b, Vec::new(), Some(sdp())).expect("still open");
+        self.end(Side::B)
+            .accept(now, b, Vec::new(), Some(sdp()))
+            .expect("still open");
     }
 
     /// A calls B, who rings and answers; A acknowledges.

@@ -25,7 +25,9 @@ pub(crate) const SDP: &str = "v=0\r\no=- 1 1 IN IP4 192.0.2.20\r\ns=-\r\nc=IN IP
 pub(crate) fn request(method: &str, cseq: u32, branch: &str) -> Text {
     Text {
         start: format!("{method} sip:1001@192.0.2.1 SIP/2.0"),
-        vias: vec![format!("SIP/2.0/UDP 192.0.2.20:5060;branch=z9hG4bK{branch}")],
+        vias: vec![format!(
+            "SIP/2.0/UDP 192.0.2.20:5060;branch=z9hG4bK{branch}"
+        )],
         from: "<sip:alice@192.0.2.20>;tag=alice1".to_owned(),
         to: "<sip:1001@192.0.2.1>".to_owned(),
         call_id: "call1@192.0.2.20".to_owned(),
@@ -37,7 +39,9 @@ pub(crate) fn request(method: &str, cseq: u32, branch: &str) -> Text {
 
 /// An INVITE of `alice` with an offer.
 pub(crate) fn invite(cseq: u32, branch: &str) -> Text {
-    request("INVITE", cseq, branch).extra("Contact: <sip:alice@192.0.2.20:5060>").sdp()
+    request("INVITE", cseq, branch)
+        .extra("Contact: <sip:alice@192.0.2.20:5060>")
+        .sdp()
 }
 
 /// The response of the peer `bob` at 192.0.2.20, tagged `bob1` unless the request has a tag.
@@ -59,7 +63,9 @@ pub(crate) fn response(request: &Incoming, code: u16) -> Text {
 
 /// A 2xx of `bob` to an INVITE, with Contact and answer.
 pub(crate) fn answer(request: &Incoming) -> Text {
-    response(request, 200).extra("Contact: <sip:bob@192.0.2.20:5070>").sdp()
+    response(request, 200)
+        .extra("Contact: <sip:bob@192.0.2.20:5070>")
+        .sdp()
 }
 
 impl Text {
