@@ -86,7 +86,8 @@ impl Codec for Pcmu {
     }
 }
 
-/// G.711 has no format parameters (RFC 4856 section 2.1); what a peer states all the same is ignored.
+/// G.711 has no format parameters (RFC 4856); what a peer states all the same is
+/// ignored.
 fn negotiate(info: &CodecInfo, offered: &Offered<'_>) -> Params {
     let ptime_ms = if offered.ptime_ms == 0 {
         info.default_ptime_ms
@@ -176,7 +177,7 @@ mod tests {
 
     #[test]
     fn both_laws_conform() {
-        // G.712 asks for 33 dB at this level.
+        // G.712 asks for 33 dB from 0 down to -30 dBm0.
         let options = Options {
             min_snr_db: 36.0,
             max_level_change_db: 0.05,

@@ -5,9 +5,10 @@
 //!  gain                         1.0 for 10 ms, then down to 0 at 60 ms  \ crossfade, 4 ms /
 //! ```
 //!
-//! The period is the lag, between 40 and 120 samples (66 to 200 Hz), at which the sound before the loss is most like
-//! itself, as in appendix I of G.711; appendix I's overlap at the start of a loss and its delay of 3.75 ms are left
-//! out. Before anything was heard a lost frame is silent. Samples are at 8 kHz.
+//! The period is the lag, between 40 and 120 samples (66 to 200 Hz), at which the sound before the
+//! loss is most like itself, as in appendix I of G.711; appendix I's overlap at the start of a loss
+//! and its delay of 3.75 ms are left out. Before anything was heard a lost frame is silent. Samples
+//! are at 8 kHz.
 
 /// Sound kept: the longest period, and as much again to compare it with.
 const HISTORY: usize = 2 * MAX_LAG;

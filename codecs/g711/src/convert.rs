@@ -1,10 +1,11 @@
 //! One law to the other, octet by octet (G.711 tables 3 and 4).
 //!
-//! The tables pair values of the two laws that are nearest to each other, when each is measured against its own
-//! overload point, +3.14 dBm0 for A-law and +3.17 dBm0 for mu-law, and signs are kept. With one departure, which note 3
-//! of the Recommendation states: mu-80 becomes A-81 instead of becomes mu-79 instead of mu-80, so that
-//! bits 1 to 7 of A-law come through mu-law and back unharmed. Numbers here are decoder output value numbers, which
-//! count from 0 in mu-law and from 1 in A-law.
+//! The tables pair values of the two laws that are nearest to each other, when each is measured
+//! against its own overload point, +3.14 dBm0 for A-law and +3.17 dBm0 for mu-law, and signs are
+//! kept. With one departure, which note 3 of the Recommendation states: mu-80 becomes A-81 instead
+//! of becomes mu-79 instead of mu-80, so that bits 1 to 7 of A-law come through
+//! mu-law and back unharmed. Numbers here are decoder output value numbers, which count from 0 in
+//! mu-law and from 1 in A-law.
 //!
 //! This is not the same as decoding to PCM and encoding: 17 pairs of octets differ by one step.
 
@@ -86,7 +87,8 @@ mod tests {
         positive_octet(Law::Mu, number)
     }
 
-    /// Table 3 as printed, in runs: from mu-law value numbers to A-law value numbers, both inclusive, one to one.
+    /// Table 3 as printed, in runs: from mu-law value numbers to A-law value numbers, both
+    /// inclusive, one to one.
     #[test]
     fn table_3_is_the_printed_one() {
         let pairs = [1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8];
@@ -167,7 +169,8 @@ mod tests {
         }
     }
 
-    /// Note 3: bits 1 to 7 of A-law are transparent through mu-law and back; the eighth is the lowest.
+    /// Note 3: bits 1 to 7 of A-law are transparent through mu-law and back; the eighth is the
+    /// lowest.
     #[test]
     fn seven_bits_of_a_law_survive_the_way_there_and_back() {
         for octet in 0..=255 {

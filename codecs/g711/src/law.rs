@@ -1,19 +1,22 @@
 //! The two laws, sample by sample (G.711 section 3, tables 1 and 2).
 //!
-//! An octet is a sign, three bits of segment and four bits within it; A-law inverts the even bits of it for the line,
-//! mu-law all of them. In a segment the steps are equal, and each segment's are twice as wide as those of the one below
-//! (in A-law the lowest two are equal).
+//! An octet is a sign, three bits of segment and four bits within it; A-law inverts the even bits
+//! of it for the line, mu-law all of them. In a segment the steps are equal, and each segment's are
+//! twice as wide as those of the one below (in A-law the lowest two are equal).
 //!
-//! Where a negative sample lies right on a decision value, it goes to the smaller magnitude, as the ITU's own software
-//! does (G.191: magnitudes of negative samples are taken by inverting bits); the Recommendation leaves that open.
+//! Where a negative sample lies right on a decision value, it goes to the smaller magnitude, as the
+//! ITU's own software does (G.191: magnitudes of negative samples are taken by inverting bits); the
+//! Recommendation leaves that open.
 
 /// What is inverted in A-law octets on the line: the even bits (note 2 to table 1).
 const ALAW_LINE: u8 = 0x55;
 /// What is inverted in mu-law octets on the line: all bits (note to table 2).
 const ULAW_LINE: u8 = 0xff;
-/// The sign bit: set for positive values, before mu-law's inversion of the line is taken into account.
+/// The sign bit: set for positive values, before mu-law's inversion of the line is taken into
+/// account.
 const SIGN: u8 = 0x80;
-/// Half a step of mu-law's lowest segment and the offset that makes its segments powers of two, in 14 bits.
+/// Half a step of mu-law's lowest segment and the offset that makes its segments powers of two, in
+/// 14 bits.
 const ULAW_BIAS: u16 = 33;
 
 static ALAW_DECODE: [i16; 256] = decode_table(Law::A);
@@ -50,13 +53,15 @@ pub fn ulaw_decode(octet: u8) -> i16 {
     ULAW_DECODE[usize::from(octet)]
 }
 
-/// Magnitude by inverting bits, and what turns the octet of a positive sample into one of this sign.
+/// Magnitude by inverting bits, and what turns the octet of a positive sample into one of this
+/// sign.
 fn split(sample: i16) -> (u16, u8) {
     let negative = sample >> 15;
     ((sample ^ negative) as u16, negative as u8 & SIGN)
 }
 
-/// A segment and a place in it, for a magnitude of the lowest bits 4 (place) above the segment's leading one.
+/// A segment and a place in it, for a magnitude of the lowest bits 4 (place) above the segment's
+/// leading one.
 const fn segment_and_place(magnitude: u16) -> u8 {
     let segment = 11 - magnitude.leading_zeros() as u16;
     (segment << 4 | (magnitude >> segment) & 0x0f) as u8
@@ -174,8 +179,9 @@ pub(crate) fn decode(law: Law, octets: &[u8], out: &mut [i16]) {
 mod tests {
     use super::*;
 
-    /// Tables 1 and 2 worked out from their rule, in units of the uniform code (13 bits for A-law, 14 for mu-law):
-    /// decision values x(1) to x(127); the quantized value y(n) lies midway, but for mu-law's y(0), which is 0.
+    /// Tables 1 and 2 worked out from their rule, in units of the uniform code (13 bits for A-law,
+    /// 14 for mu-law): decision values x(1) to x(127); the quantized value y(n) lies midway, but
+    /// for mu-law's y(0), which is 0.
     struct Reference {
         decisions: Vec<i32>,
         values: Vec<i32>,
@@ -214,8 +220,8 @@ mod tests {
             }
         }
 
-        /// Sign and number of a sample: how many decision values its magnitude has reached. A negative sample right on
-        /// a decision value stays below it.
+        /// Sign and number of a sample: how many decision values its magnitude has reached. A
+        /// negative sample right on a decision value stays below it.
         fn encode(&self, sample: i16) -> (bool, usize) {
             let reached = |&&decision: &&i32| {
                 let (decision, sample) = (decision << self.shift, i32::from(sample));

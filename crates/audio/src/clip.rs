@@ -26,12 +26,12 @@ impl Clip {
         }
     }
 
-    /// The same sound at another rate, for a codec that asks for it: done once, when the clip is loaded, and a plain
-    /// clone when the rate is right already.
+    /// The same sound at another rate, for a codec that asks for it: done once, when the clip is
+    /// loaded, and a plain clone when the rate is right already.
     ///
-    /// A sinc under a Hann window of 32 samples, cutting at 0.95 of the lower Nyquist frequency. Cost: allocates, and
-    /// takes about 32 multiplications and sines a sample when raising the rate, more when lowering it; not for the
-    /// media path.
+    /// A sinc under a Hann window of 32 samples, cutting at 0.95 of the lower Nyquist frequency.
+    /// Cost: allocates, and takes about 32 multiplications and sines a sample when raising the
+    /// rate, more when lowering it; not for the media path.
     #[must_use]
     pub fn at_rate(&self, sample_rate: u32) -> Self {
         if sample_rate == self.sample_rate || self.samples.is_empty() || sample_rate == 0 {

@@ -1,7 +1,8 @@
 //! What a codec is to the rest of the program.
 //!
-//! [`Codec`] is the factory and the only place that allocates; an [`Encoder`] or [`Decoder`] works on slices of its
-//! caller. A codec crate implements the three, states its facts in a [`CodecInfo`], and passes `audio::conformance`.
+//! [`Codec`] is the factory and the only place that allocates; an [`Encoder`] or [`Decoder`] works
+//! on slices of its caller. A codec crate implements the three, states its facts in a
+//! [`CodecInfo`], and passes `audio::conformance`.
 
 use thiserror::Error;
 
@@ -12,7 +13,8 @@ pub struct CodecInfo {
     pub name: &'static str,
     /// The payload number that needs no `rtpmap` (RFC 3551 section 6).
     pub static_payload_type: Option<u8>,
-    /// Units per second of the RTP timestamp. Not always the sample rate: G.722 says 8,000 (RFC 3551 section 4.5.2).
+    /// Units per second of the RTP timestamp. Not always the sample rate: G.722 says 8,000 (RFC
+    /// 3551 section 4.5.2).
     pub clock_rate: u32,
     /// PCM samples per second and channel.
     pub sample_rate: u32,
@@ -29,8 +31,8 @@ pub struct CodecInfo {
 }
 
 impl CodecInfo {
-    /// Samples per channel in a packet of `ptime_ms`, rounded down to whole steps, at least one and at most the longest
-    /// frame.
+    /// Samples per channel in a packet of `ptime_ms`, rounded down to whole steps, at least one and
+    /// at most the longest frame.
     #[must_use]
     pub fn samples_per_packet(&self, ptime_ms: u32) -> usize {
         let wanted = u64::from(self.sample_rate) * u64::from(ptime_ms) / 1000;
@@ -148,8 +150,8 @@ pub trait Codec: Send + Sync {
     /// [`CodecError::Setup`].
     fn decoder(&self, params: &Params) -> Result<Box<dyn Decoder>, CodecError>;
 
-    /// A table that turns each octet of our payload into an octet of a payload of `to`, when the two codecs are so
-    /// close that this is all it takes (G.711 tables 3 and 4).
+    /// A table that turns each octet of our payload into an octet of a payload of `to`, when the
+    /// two codecs are so close that this is all it takes (G.711 tables 3 and 4).
     fn octet_map(&self, to: &CodecInfo) -> Option<&'static [u8; 256]> {
         let _ = to;
         None
@@ -182,17 +184,18 @@ pub enum Input<'a> {
         /// Its length in samples per channel.
         samples: usize,
     },
-    /// The payload after a lost one, from which a codec with forward error correction recovers the lost one. It is
-    /// given again as `Frame` afterwards.
+    /// The payload after a lost one, from which a codec with forward error correction recovers the
+    /// lost one. It is given again as `Frame` afterwards.
     Recover(&'a [u8]),
 }
 
 /// Turns payloads into PCM.
 pub trait Decoder: Send {
-    /// Decodes one payload, or makes up for a lost one, and returns the samples written per channel.
+    /// Decodes one payload, or makes up for a lost one, and returns the samples written per
+    /// channel.
     ///
-    /// Shape: `out` has room for [`CodecInfo::max_frame_samples`] per channel or what the input gives, interleaved.
-    /// Cost: no allocation.
+    /// Shape: `out` has room for [`CodecInfo::max_frame_samples`] per channel or what the input
+    /// gives, interleaved. Cost: no allocation.
     ///
     /// # Errors
     /// The payload is malformed, or `out` is too small; decoding goes on with the next payload.

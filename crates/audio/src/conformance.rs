@@ -1,9 +1,10 @@
 //! What every codec has to pass, run from the tests of its crate.
 //!
-//! Facts that agree with each other; frames of the shape they state; slices too small refused without harm; loss before
-//! the first frame and in the middle; silence that stays silent; a tone that keeps its level; a floor of signal to
-//! noise; random payloads that neither panic nor overrun; encoders and decoders that may change threads. That a frame
-//! costs no allocation needs an allocator that counts, and is shown where one is at hand: in the tests of `media`.
+//! Facts that agree with each other; frames of the shape they state; slices too small refused
+//! without harm; loss before the first frame and in the middle; silence that stays silent; a tone
+//! that keeps its level; a floor of signal to noise; random payloads that neither panic nor
+//! overrun; encoders and decoders that may change threads. That a frame costs no allocation needs
+//! an allocator that counts, and is shown where one is at hand: in the tests of `media`.
 
 use crate::codec::{Codec, CodecError, CodecInfo, Decoder, Encoder, Input, Offered, Params};
 use crate::level::{Dbm0, dbm0, peak};

@@ -1,10 +1,11 @@
 //! How loud PCM is.
 //!
-//! dBov is relative to the digital overload point: a square wave at full scale has 0 dBov, a sine at full scale
-//! -3.01 dBov (RFC 6464 section 3, ITU-T P.56). dBm0 is relative to a milliwatt at the point of zero relative level: a
-//! sine at full scale has +3.14 dBm0 in A-law (ITU-T G.711 section 5; mu-law says +3.17), so 0 dBm0 = -6.15 dBov.
+//! dBov is relative to the digital overload point: a square wave at full scale has 0 dBov, a sine
+//! at full scale -3.01 dBov (RFC 6464 section 3, ITU-T P.56). dBm0 is relative to a milliwatt at
+//! the point of zero relative level: a sine at full scale has +3.14 dBm0 in A-law (ITU-T G.711
+//! section 5; mu-law says +3.17), so 0 dBm0 = -6.15 dBov.
 
-/// Level of a sine at full scale, in dBm0, for A-law (G.711, note to table 5).
+/// Level of a sine at full scale, in dBm0, for A-law (G.711 section 5).
 #[expect(clippy::approx_constant, reason = "a level, not a ratio of circles")]
 pub const SINE_OVERLOAD_DBM0: f64 = 3.14;
 

@@ -6,15 +6,16 @@
 //!  Tone, Clip, melody --------+          TapWriter ~~ ring ~~> TapReader (recorder)
 //! ```
 //!
-//! * [`codec`]: the traits that a codec crate implements, and [`codec::CodecInfo`], its table of facts
+//! * [`codec`]: the traits that a codec crate implements, and [`codec::CodecInfo`], its table of
+//!   facts
 //! * [`registry`]: the codecs built into a binary, as a value
 //! * [`tone`], [`clip`], [`melody`]: where sound of our own comes from
 //! * [`level`], [`mix`]: measuring and adding
 //! * [`tap`]: frames on their way to a recorder, without ever holding up the sender
 //! * `conformance` (feature `testing`): what every codec has to pass
 //!
-//! Units: a sample is an `i16`; a level is in dBm0 or dBov; lengths in samples are per channel. Nothing here reads a
-//! clock, opens a file or starts a thread; buffers belong to the caller.
+//! Units: a sample is an `i16`; a level is in dBm0 or dBov; lengths in samples are per channel.
+//! Nothing here reads a clock, opens a file or starts a thread; buffers belong to the caller.
 #![forbid(unsafe_code)]
 
 pub mod clip;

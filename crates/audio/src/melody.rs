@@ -1,8 +1,9 @@
-//! Music to hold by, made by the program itself: sixteen bars over four chords, plucked, softly, without end.
+//! Music to hold by, made by the program itself: sixteen bars over four chords, plucked, softly,
+//! without end.
 //!
-//! Each note is a sum of four partials under an envelope that rises in 8 ms and dies away; a broken chord in quavers, a
-//! bass note a bar, and a tune above. What still sounds at the end of the loop is laid over its beginning, so that the
-//! loop has no seam. The tune was made up for this file.
+//! Each note is a sum of four partials under an envelope that rises in 8 ms and dies away; a broken
+//! chord in quavers, a bass note a bar, and a tune above. What still sounds at the end of the loop
+//! is laid over its beginning, so that the loop has no seam. The tune was made up for this file.
 
 use crate::clip::Clip;
 use crate::level::{Dbm0, sine_peak};
@@ -12,7 +13,8 @@ const TEMPO: f64 = 88.0;
 const BARS: usize = 16;
 const BEATS_PER_BAR: f64 = 4.0;
 
-/// Notes by their MIDI numbers (69 is 440 Hz): the bass and three notes of each chord. C, A minor, F, G.
+/// Notes by their MIDI numbers (69 is 440 Hz): the bass and three notes of each chord. C, A minor,
+/// F, G.
 const CHORDS: [[u8; 4]; 4] = [
     [48, 60, 64, 67],
     [45, 57, 60, 64],
@@ -56,8 +58,8 @@ const TUNE: [(u8, f64, u8, f64); 32] = [
     (15, 0.0, 71, 4.0),
 ];
 
-/// Makes the loop at this rate, about 44 s of it, with peaks at -10 dBm0. Cost: allocates; some tens of milliseconds at
-/// 8 kHz; done once by the shell.
+/// Makes the loop at this rate, about 44 s of it, with peaks at -10 dBm0. Cost: allocates; some
+/// tens of milliseconds at 8 kHz; done once by the shell.
 #[must_use]
 pub fn melody(sample_rate: u32) -> Clip {
     let beat = f64::from(sample_rate) * 60.0 / TEMPO;
@@ -94,7 +96,8 @@ pub fn melody(sample_rate: u32) -> Clip {
     Clip::new(sample_rate, samples)
 }
 
-/// Adds a note of this length in samples, and its dying away; beyond the end it goes on at the beginning.
+/// Adds a note of this length in samples, and its dying away; beyond the end it goes on at the
+/// beginning.
 fn pluck(sound: &mut [f32], sample_rate: u32, start: f64, note: u8, len: f64, volume: f64) {
     let rate = f64::from(sample_rate);
     let hz = 440.0 * 2_f64.powf((f64::from(note) - 69.0) / 12.0);

@@ -1,7 +1,7 @@
 //! Adding sounds together.
 //!
-//! Sums are kept in 32 bits and cut to 16 once, at the end: the result does not depend on the order of the inputs, which
-//! saturating additions one after another would.
+//! Sums are kept in 32 bits and cut to 16 once, at the end: the result does not depend on the order
+//! of the inputs, which saturating additions one after another would.
 
 /// Adds frames up. Room for 65,536 inputs at full scale.
 #[derive(Clone, Debug)]
@@ -18,7 +18,8 @@ impl Mixer {
         }
     }
 
-    /// Adds one input; what is shorter than the frame counts as silence after its end, what is longer is cut.
+    /// Adds one input; what is shorter than the frame counts as silence after its end, what is
+    /// longer is cut.
     pub fn add(&mut self, pcm: &[i16]) {
         for (sum, &sample) in self.sums.iter_mut().zip(pcm) {
             *sum += i32::from(sample);

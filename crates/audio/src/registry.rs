@@ -20,7 +20,8 @@ impl Registry {
         Self::default()
     }
 
-    /// Adds a codec. One of the same name and clock that was there before is replaced, in its place.
+    /// Adds a codec. One of the same name and clock that was there before is replaced, in its
+    /// place.
     pub fn register(&mut self, codec: Box<dyn Codec>) {
         let codec: Arc<dyn Codec> = Arc::from(codec);
         let codecs = Arc::make_mut(&mut self.codecs);

@@ -1,16 +1,19 @@
-//! Frames on their way from a media session to a recorder: a bounded ring with one writer and one reader.
+//! Frames on their way from a media session to a recorder: a bounded ring with one writer and one
+//! reader.
 //!
 //! ```text
-//!  session -- push, mark --> [ header | at | ssrc,ts | payload ... ][ header | ... ]  -- pop --> recorder
-//!            TapWriter         Box<[AtomicU64]>, head and tail count words            TapReader
+//!  session -- push, mark --> [ header | at | ssrc,ts | payload ... ][ header ... -- pop --> recorder
+//!            TapWriter         Box<[AtomicU64]>, head and tail count words       TapReader
 //! ```
 //!
-//! The writer never waits: a frame that does not fit is dropped and counted. Marks (codec changes, start, stop) travel
-//! in order with the frames and have room of their own, which frames do not take. Both ends are wait-free, with safe
-//! atomics alone: records are copied as words, published by a release store of `head`, freed by one of `tail`.
+//! The writer never waits: a frame that does not fit is dropped and counted. Marks (codec changes,
+//! start, stop) travel in order with the frames and have room of their own, which frames do not
+//! take. Both ends are wait-free, with safe atomics alone: records are copied as words, published
+//! by a release store of `head`, freed by one of `tail`.
 //!
-//! Memory: 192 octets per frame of capacity, 24 KiB at [`DEFAULT_CAPACITY_FRAMES`], that is 1.28 s of both legs of a
-//! call in G.711 at 20 ms. Larger payloads take more room each and come less often.
+//! Memory: 192 octets per frame of capacity, 24 KiB at [`DEFAULT_CAPACITY_FRAMES`], that is 1.28 s
+//! of both legs of a call in G.711 at 20 ms. Larger payloads take more room each and come less
+//! often.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -23,7 +26,8 @@ pub const DEFAULT_CAPACITY_FRAMES: usize = 128;
 const WORDS_PER_FRAME: usize = 24;
 /// Words of a record before its payload.
 const HEADER_WORDS: usize = 3;
-/// Room that frames leave to marks: a codec change on both legs and a stop, with names of ordinary length.
+/// Room that frames leave to marks: a codec change on both legs and a stop, with names of ordinary
+/// length.
 const RESERVE_WORDS: usize = 64;
 /// The longest payload of a record: its length field has 16 bits.
 const MAX_PAYLOAD_BYTES: usize = 0xffff;
@@ -106,6 +110,17 @@ struct Ring {
     reader_gone: AtomicBool,
 }
 
+impl Ring {
+    /// The place after a place.
+    fn after(&self, place: usize) -> usize {
+        if place + 1 == self.words.len() {
+            0
+        } else {
+            place + 1
+        }
+    }
+}
+
 /// Makes a tap that holds about this many frames of 20 ms.
 #[must_use]
 pub fn tap(capacity_frames: usize) -> (TapWriter, TapReader) {
@@ -123,12 +138,14 @@ pub fn tap(capacity_frames: usize) -> (TapWriter, TapReader) {
     let reader = TapReader {
         ring: Arc::clone(&ring),
         tail: 0,
+        place: 0,
         payload: Vec::new(),
     };
     (
         TapWriter {
             ring,
             head: 0,
+            place: 0,
             tail: 0,
         },
         reader,
@@ -140,7 +157,9 @@ pub fn tap(capacity_frames: usize) -> (TapWriter, TapReader) {
 pub struct TapWriter {
     ring: Arc<Ring>,
     head: usize,
-    /// The reader's place when we last looked.
+    /// Where the next word goes.
+    place: usize,
+    /// What the reader had read when we last looked.
     tail: usize,
 }
 
@@ -161,7 +180,8 @@ impl TapWriter {
         self.write(meta, frame.at, stream, &[frame.payload], RESERVE_WORDS)
     }
 
-    /// Puts a mark in, into room that frames leave free. Returns false, and counts, when even that is used up.
+    /// Puts a mark in, into room that frames leave free. Returns false, and counts, when even that
+    /// is used up.
     pub fn mark(&mut self, mark: &TapMark<'_>) -> bool {
         let plain = |kind| Meta {
             kind,
@@ -250,9 +270,9 @@ impl TapWriter {
     }
 
     fn put(&mut self, word: u64) {
-        let words = &self.ring.words;
-        words[self.head % words.len()].store(word, Ordering::Relaxed);
+        self.ring.words[self.place].store(word, Ordering::Relaxed);
         self.head += 1;
+        self.place = self.ring.after(self.place);
     }
 
     /// Writes the last, incomplete word, if there is one.
@@ -279,6 +299,8 @@ impl Drop for TapWriter {
 pub struct TapReader {
     ring: Arc<Ring>,
     tail: usize,
+    /// Where the next word stands.
+    place: usize,
     payload: Vec<u8>,
 }
 
@@ -302,7 +324,8 @@ impl TapReader {
         Some(meta.event(at, stream, &self.payload))
     }
 
-    /// Hands over everything that was there at the time of the call, oldest first. Returns how many events it was.
+    /// Hands over everything that was there at the time of the call, oldest first. Returns how many
+    /// events it was.
     pub fn pop(&mut self, mut f: impl FnMut(TapEvent<'_>)) -> usize {
         let end = self.ring.head.0.load(Ordering::Acquire);
         let mut count = 0;
@@ -320,16 +343,17 @@ impl TapReader {
         self.ring.dropped.load(Ordering::Relaxed)
     }
 
-    /// Whether the writer is gone. What it wrote before may still be there: close, then drain, then stop.
+    /// Whether the writer is gone. What it wrote before may still be there: close, then drain, then
+    /// stop.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.ring.writer_gone.load(Ordering::Acquire)
     }
 
     fn get(&mut self) -> u64 {
-        let words = &self.ring.words;
-        let word = words[self.tail % words.len()].load(Ordering::Relaxed);
+        let word = self.ring.words[self.place].load(Ordering::Relaxed);
         self.tail += 1;
+        self.place = self.ring.after(self.place);
         word
     }
 }
@@ -349,7 +373,8 @@ enum Kind {
     Stop,
 }
 
-/// The first word of a record: `kind:4 side:4 payload_type:8 channels:8 - low:16 len:16`, from the top.
+/// The first word of a record: `kind:4 side:4 payload_type:8 channels:8 - low:16 len:16`, from the
+/// top.
 #[derive(Copy, Clone, Debug)]
 struct Meta {
     kind: Kind,
@@ -422,156 +447,4 @@ impl Meta {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn frame(sequence: u16, payload: &[u8]) -> TapFrame<'_> {
-        TapFrame {
-            side: (sequence % 2) as u8,
-            at: Duration::from_millis(u64::from(sequence) * 20),
-            ssrc: 0xdead_beef,
-            sequence,
-            timestamp: u32::from(sequence).wrapping_mul(160).wrapping_sub(320),
-            payload_type: 8,
-            payload,
-        }
-    }
-
-    #[test]
-    fn frames_and_marks_come_out_as_they_went_in() {
-        let (mut writer, mut reader) = tap(64);
-        let payloads: Vec<Vec<u8>> = (0..20).map(|len| (0..len as u8).collect()).collect();
-        let codec = TapMark::Codec {
-            at: Duration::from_secs(7),
-            side: 1,
-            payload_type: 98,
-            name: "speex",
-            clock_rate: 16_000,
-            channels: 1,
-            fmtp: "mode=\"7\"",
-        };
-        assert!(writer.mark(&TapMark::Start { at: Duration::ZERO }));
-        assert!(writer.mark(&codec));
-        for (number, payload) in payloads.iter().enumerate() {
-            assert!(writer.push(&frame(number as u16, payload)));
-        }
-        assert!(writer.mark(&TapMark::Stop {
-            at: Duration::from_secs(9)
-        }));
-
-        assert_eq!(
-            reader.pop_one(),
-            Some(TapEvent::Mark(TapMark::Start { at: Duration::ZERO }))
-        );
-        assert_eq!(reader.pop_one(), Some(TapEvent::Mark(codec)));
-        for (number, payload) in payloads.iter().enumerate() {
-            assert_eq!(
-                reader.pop_one(),
-                Some(TapEvent::Frame(frame(number as u16, payload)))
-            );
-        }
-        let stop = TapMark::Stop {
-            at: Duration::from_secs(9),
-        };
-        assert_eq!(reader.pop_one(), Some(TapEvent::Mark(stop)));
-        assert_eq!(reader.pop_one(), None);
-        assert_eq!(reader.dropped(), 0);
-    }
-
-    #[test]
-    fn a_full_ring_drops_frames_and_keeps_room_for_marks() {
-        let (mut writer, mut reader) = tap(16);
-        let payload = [0x55; 160];
-        let taken = (0..100)
-            .filter(|&number| writer.push(&frame(number, &payload)))
-            .count();
-        assert!((12..=16).contains(&taken), "{taken}");
-        assert_eq!(reader.dropped(), 100 - taken as u64);
-        assert!(writer.mark(&TapMark::Stop { at: Duration::ZERO }));
-        assert_eq!(reader.pop(|_| ()), taken + 1);
-        assert!(writer.push(&frame(0, &payload)), "there is room again");
-    }
-
-    #[test]
-    fn the_default_takes_24_kib_and_holds_both_legs_for_a_second() {
-        let (mut writer, reader) = tap(DEFAULT_CAPACITY_FRAMES);
-        assert_eq!(reader.ring.words.len() * 8, 24 * 1024);
-        let taken = (0..1_000)
-            .filter(|&number| writer.push(&frame(number, &[0; 160])))
-            .count();
-        assert!(taken >= 2 * 50, "{taken}");
-    }
-
-    #[test]
-    fn what_can_never_fit_is_dropped() {
-        let (mut writer, reader) = tap(4);
-        assert!(!writer.push(&frame(0, &[0; 70_000])));
-        assert!(!writer.push(&frame(0, &[0; 800])));
-        assert_eq!(reader.dropped(), 2);
-    }
-
-    #[test]
-    fn each_end_sees_the_other_leave() {
-        let (mut writer, mut reader) = tap(8);
-        assert!(writer.push(&frame(1, b"last words")));
-        assert!(!reader.is_closed() && !writer.is_abandoned());
-        drop(writer);
-        assert!(reader.is_closed());
-        assert_eq!(
-            reader.pop(|_| ()),
-            1,
-            "what was written before is still there"
-        );
-        let (writer, reader) = tap(8);
-        drop(reader);
-        assert!(writer.is_abandoned());
-    }
-
-    /// A reader on another thread sees every frame that was taken, whole and in order.
-    #[test]
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the two ends are meant for two threads"
-    )]
-    fn two_threads_agree_on_every_octet() {
-        const FRAMES: u16 = 20_000;
-        let (mut writer, mut reader) = tap(32);
-        let producer = std::thread::spawn(move || {
-            let mut taken = 0_u64;
-            for number in 0..FRAMES {
-                let payload = [number as u8; 200];
-                taken +=
-                    u64::from(writer.push(&frame(number, &payload[..usize::from(number % 200)])));
-                if number % 16 == 0 {
-                    std::thread::yield_now();
-                }
-            }
-            taken
-        });
-        let (mut seen, mut last) = (0_u64, None);
-        loop {
-            let closed = reader.is_closed();
-            reader.pop(|event| {
-                let TapEvent::Frame(frame) = event else {
-                    panic!("no marks were set")
-                };
-                assert!(last.is_none_or(|last| frame.sequence > last));
-                assert_eq!(frame.payload.len(), usize::from(frame.sequence % 200));
-                assert!(
-                    frame
-                        .payload
-                        .iter()
-                        .all(|&octet| octet == frame.sequence as u8)
-                );
-                last = Some(frame.sequence);
-                seen += 1;
-            });
-            if closed {
-                break;
-            }
-            std::hint::spin_loop();
-        }
-        assert_eq!(producer.join().expect("the producer ends"), seen);
-        assert_eq!(seen + reader.dropped(), u64::from(FRAMES));
-    }
-}
+mod tests;

@@ -1,8 +1,9 @@
 //! Sines whose phase is exact for as long as they sound.
 //!
-//! The phase is a fraction of a turn in 32 bits. A step of `hz / rate` turns is kept as a whole number of such units
-//! and a remainder, spread as Bresenham spreads a slope, so that after any number of samples the phase is the exact one
-//! rounded down: no drift in hours, none between two generators. Frequencies are exact to a thousandth of a hertz.
+//! The phase is a fraction of a turn in 32 bits. A step of `hz / rate` turns is kept as a whole
+//! number of such units and a remainder, spread as Bresenham spreads a slope, so that after any
+//! number of samples the phase is the exact one rounded down: no drift in hours, none between two
+//! generators. Frequencies are exact to a thousandth of a hertz.
 
 use crate::level::{Dbm0, sine_peak};
 
@@ -20,10 +21,12 @@ pub struct Tone {
 }
 
 impl Tone {
-    /// The frequency of the milliwatt test signal (ITU-T O.133: 1004 to 1020 Hz, never a divisor of the sample rate).
+    /// The frequency of the milliwatt test signal (ITU-T O.6: 1004 to 1020 Hz, never a divisor of
+    /// the sample rate).
     pub const MILLIWATT_HZ: f32 = 1004.0;
 
-    /// A sine of this frequency and level at this rate. A level above full scale is clipped by [`Self::fill`].
+    /// A sine of this frequency and level at this rate. A level above full scale is clipped by
+    /// [`Self::fill`].
     #[must_use]
     pub fn new(hz: f32, level: Dbm0, sample_rate: u32) -> Self {
         let millihertz = (f64::from(hz.abs()) * 1000.0).round() as u64;
@@ -68,7 +71,8 @@ impl Tone {
     }
 }
 
-/// The sine of a phase in units of 2^-32 turns: folded into a quarter, then the series up to x^13. Error below 1e-9.
+/// The sine of a phase in units of 2^-32 turns: folded into a quarter, then the series up to x^13.
+/// Error below 1e-9.
 fn sine(phase: u32) -> f64 {
     let quarter = 1_u32 << 30;
     let folded = match phase >> 30 {

@@ -1,8 +1,8 @@
 //! What the call logic asks of the media plane, and what it hears back.
 //!
-//! These are plain values: whoever builds them needs no codec, socket or clock. A session has one or two legs; a
-//! [`Program`] says what happens between them. All of it is stated again in full by `Update`, so that a lost idea of
-//! the former state can do no harm.
+//! These are plain values: whoever builds them needs no codec, socket or clock. A session has one
+//! or two legs; a [`Program`] says what happens between them. All of it is stated again in full by
+//! `Update`, so that a lost idea of the former state can do no harm.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -81,7 +81,8 @@ pub struct LegSpec {
     pub format: PayloadFormat,
     /// The packet time that the peer wants to receive, in milliseconds.
     pub ptime_ms: u32,
-    /// The number of telephone-event on packets that we send (RFC 4733); `None` when the peer takes none.
+    /// The number of telephone-event on packets that we send (RFC 4733); `None` when the peer takes
+    /// none.
     pub dtmf_send: Option<u8>,
     /// The number of telephone-event on packets that we receive.
     pub dtmf_recv: Option<u8>,
@@ -193,6 +194,10 @@ pub enum MediaCommand {
 }
 
 /// What the media plane tells.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one large event a session; boxing allocates"
+)]
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
 pub enum MediaEvent {
@@ -231,7 +236,8 @@ pub enum MediaEvent {
         /// How long.
         duration_ms: u32,
     },
-    /// The peer's RTP comes from another address than its description states, and ours goes there now.
+    /// The peer's RTP comes from another address than its description states, and ours goes there
+    /// now.
     SourceLearned {
         /// In which session.
         session: SessionId,
@@ -275,14 +281,15 @@ pub struct LegStats {
     pub packets_sent: u64,
     /// Payload octets of these.
     pub bytes_sent: u64,
-    /// Packets that never came (RFC 3550 section A.3), over all streams of the leg. Negative when more came than were
-    /// expected.
+    /// Packets that never came (RFC 3550 section A.3), over all streams of the leg. Negative when
+    /// more came than were expected.
     pub lost: i64,
     /// Packets that came too late to be used.
     pub late: u64,
     /// Packets that came twice.
     pub duplicates: u64,
-    /// Valid packets of the peer that were not used: unknown payload number, leg on hold, undecodable.
+    /// Valid packets of the peer that were not used: unknown payload number, leg on hold,
+    /// undecodable.
     pub discarded: u64,
     /// Frames made up for lost ones.
     pub concealed: u64,

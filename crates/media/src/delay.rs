@@ -1,7 +1,8 @@
 //! Packets held back for a while: the delayed echo.
 //!
-//! Packets are numbered for the stream that they will be part of when they come, and leave as they came, so much later.
-//! All memory is taken at the beginning, for a stream of 64 kbit/s in packets of 10 ms; what is more is dropped.
+//! Packets are numbered for the stream that they will be part of when they come, and leave as they
+//! came, so much later. All memory is taken at the beginning, for a stream of 64 kbit/s in packets
+//! of 10 ms; what is more is dropped.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

@@ -4,8 +4,9 @@
 //!  Source -> PCM -> Encoder -> packet n at started + n x packet time
 //! ```
 //!
-//! Deadlines are counted from the start, so that late ticks do not add up. Packets that are late leave together, five at
-//! most; what is more is passed over, in sound and in timestamps. Without anywhere to send to, time passes all the same.
+//! Deadlines are counted from the start, so that late ticks do not add up. Packets that are late
+//! leave together, five at most; what is more is passed over, in sound and in timestamps. Without
+//! anywhere to send to, time passes all the same.
 
 use std::time::Instant;
 

@@ -8,8 +8,9 @@
 //!  a new negotiated address: forget what was learned
 //! ```
 //!
-//! Nothing is ever sent to an address that was neither negotiated nor learned. Taking the first source is what lets a
-//! phone behind a NAT be heard; that the negotiated source always wins puts an end to a stranger who was quicker.
+//! Nothing is ever sent to an address that was neither negotiated nor learned. Taking the first
+//! source is what lets a phone behind a NAT be heard; that the negotiated source always wins puts
+//! an end to a stranger who was quicker.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

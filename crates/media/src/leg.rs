@@ -1,4 +1,5 @@
-//! One leg: what comes from its peer is checked and counted here, what goes to it is numbered and sent here.
+//! One leg: what comes from its peer is checked and counted here, what goes to it is numbered and
+//! sent here.
 //!
 //! ```text
 //!  datagram -> RTP? -> payload number known? -> from the peer? -> fits its stream? -> taken?
@@ -19,7 +20,8 @@ use crate::command::{LegSpec, LegStats, Side};
 use crate::latch::{Latch, Verdict};
 use crate::stream::OutStream;
 
-/// After so long without a packet of an event, its end is taken as lost. Gaps of a second between updates occur.
+/// After so long without a packet of an event, its end is taken as lost. Gaps of a second between
+/// updates occur.
 const EVENT_PATIENCE: Duration = Duration::from_secs(3);
 
 /// Something to tell the call logic.
@@ -37,7 +39,8 @@ pub(crate) enum Notice {
     },
 }
 
-/// Notices that wait to be fetched. What does not fit is left out: a peer that floods us must not fill our memory.
+/// Notices that wait to be fetched. What does not fit is left out: a peer that floods us must not
+/// fill our memory.
 #[derive(Debug)]
 pub(crate) struct Notices(VecDeque<Notice>);
 
@@ -89,6 +92,8 @@ pub(crate) struct Leg {
     reception: Reception,
     events: EventTracker,
     event_deadline: Option<Instant>,
+    /// In units of the clock.
+    jitter_max: u32,
 }
 
 impl Leg {
@@ -103,6 +108,7 @@ impl Leg {
             reception: Reception::new(),
             events: EventTracker::default(),
             event_deadline: None,
+            jitter_max: 0,
         }
     }
 
@@ -127,12 +133,9 @@ impl Leg {
         packet: &[u8],
         notices: &mut Notices,
     ) -> Option<Inbound> {
-        let header = match (classify(packet), Header::read(packet)) {
-            (Kind::Rtp, Ok(header)) => header,
-            _ => {
-                self.stats.not_rtp += 1;
-                return None;
-            }
+        let (Kind::Rtp, Ok(header)) = (classify(packet), Header::read(packet)) else {
+            self.stats.not_rtp += 1;
+            return None;
         };
         let payload = self.payload(&header);
         if !self.is_peer(now, from, payload, notices) {
@@ -172,8 +175,7 @@ impl Leg {
                 let clock_rate = self.spec.format.clock_rate;
                 self.reception
                     .handle_timing(fields.timestamp, arrived, clock_rate);
-                let jitter = units_to_duration(self.reception.jitter().into(), clock_rate);
-                self.stats.jitter_max = self.stats.jitter_max.max(jitter);
+                self.jitter_max = self.jitter_max.max(self.reception.jitter());
             }
             Payload::Event => self.handle_event(now, &header, packet, notices),
             Payload::Unknown => self.stats.discarded += 1,
@@ -191,7 +193,7 @@ impl Leg {
         })
     }
 
-    /// What a payload number means. An empty payload keeps a NAT open (RFC 6263 section 4.2) and is no audio.
+    /// What a payload number means. An empty payload, with which some keep a NAT open, is no audio.
     fn payload(&self, header: &Header) -> Payload {
         let number = header.fields.payload_type;
         if header.payload_len() == 0 {
@@ -205,7 +207,8 @@ impl Leg {
         }
     }
 
-    /// Whether the packet is the peer's. Only a payload number that was negotiated makes a source known.
+    /// Whether the packet is the peer's. Only a payload number that was negotiated makes a source
+    /// known.
     fn is_peer(
         &mut self,
         now: Instant,
@@ -283,7 +286,8 @@ impl Leg {
         self.latch.destination().filter(|_| self.spec.send)
     }
 
-    /// Sends a packet that was numbered for this leg. Returns whether there was anywhere to send it.
+    /// Sends a packet that was numbered for this leg. Returns whether there was anywhere to send
+    /// it.
     pub(crate) fn transmit(
         &mut self,
         now: Instant,
@@ -313,7 +317,8 @@ impl Leg {
         let clock_rate = self.spec.format.clock_rate;
         LegStats {
             lost: self.reception.lost(),
-            jitter: units_to_duration(self.reception.jitter().into(), clock_rate),
+            jitter: units_to_duration(self.reception.jitter(), clock_rate),
+            jitter_max: units_to_duration(self.jitter_max, clock_rate),
             streams: self.reception.streams(),
             ssrc_received: self.reception.ssrc(),
             ssrc_sent: self.out.ssrc,
@@ -323,6 +328,6 @@ impl Leg {
     }
 }
 
-fn units_to_duration(units: u64, clock_rate: u32) -> Duration {
-    Duration::from_nanos(units * 1_000_000_000 / u64::from(clock_rate.max(1)))
+fn units_to_duration(units: u32, clock_rate: u32) -> Duration {
+    Duration::from_nanos(u64::from(units) * 1_000_000_000 / u64::from(clock_rate.max(1)))
 }

@@ -1,8 +1,8 @@
 //! A packet passed on as it is, but for its header: the path of most calls.
 //!
-//! The header is rewritten where it lies; a table from law to law is applied where the payload lies. Loss and order of
-//! the sender's show through, so that the listener's own jitter buffer sees what it is made for; numbers that are not
-//! passed on leave no hole.
+//! The header is rewritten where it lies; a table from law to law is applied where the payload
+//! lies. Loss and order of the sender's show through, so that the listener's own jitter buffer sees
+//! what it is made for; numbers that are not passed on leave no hole.
 
 use std::time::Instant;
 
@@ -11,10 +11,11 @@ use rtp::{Event, Fields};
 use crate::leg::{Inbound, Leg, Payload};
 use crate::stream::Run;
 
-/// Rewrites a packet for the leg that it goes to. `None`: it does not go there; `Some` with the packet to be sent.
+/// Rewrites a packet for the leg that it goes to. `None`: it does not go there; `Some` with the
+/// packet to be sent.
 ///
-/// `clock_rate` is that of the feeding stream. Cost: no allocation; twelve octets written, and the payload when there
-/// is a table.
+/// `clock_rate` is that of the feeding stream. Cost: no allocation; twelve octets written, and the
+/// payload when there is a table.
 pub(crate) fn relay<'p>(
     now: Instant,
     inbound: &Inbound,
@@ -40,11 +41,15 @@ pub(crate) fn relay<'p>(
     };
     let came = inbound.header.fields;
     let is_new = run.is_none();
+    if is_new && !inbound.newest {
+        return None;
+    }
     let begin = || Run::begin(now, inbound.number, came.timestamp, clock_rate, &to.out);
     let run = run.get_or_insert_with(begin);
     let sequence = run.sequence(inbound.number)?;
     let is_audio = inbound.payload == Payload::Audio;
-    let jumped = is_audio && inbound.newest && run.settle_timestamp(now, came.timestamp, &to.out);
+    let jumped =
+        inbound.newest && run.settle_timestamp(now, came.timestamp, inbound.payload, &to.out);
     let fields = Fields {
         marker: came.marker || is_audio && (is_new || jumped),
         payload_type,

@@ -15,8 +15,9 @@ use crate::command::{
     FailReason, LegSpec, LegStats, MediaEvent, PortId, Program, SessionId, SessionSpec, Side,
 };
 use crate::delay::DelayLine;
-use crate::generator::{Generator, Source};
+use crate::generator::Generator;
 use crate::leg::{Inbound, Leg, Notice, Notices, Payload};
+use crate::plan::{Feed, Path};
 use crate::relay::{relay, scale_event};
 use crate::stream::{OutStream, Run};
 use crate::tapping::Tapping;
@@ -56,35 +57,12 @@ impl From<SessionError> for FailReason {
     }
 }
 
-/// What becomes of the packets that come in on a leg.
-#[derive(Debug)]
-enum Path {
-    /// Nothing: there is no other leg, or one of the two is on hold.
-    Held,
-    /// Passed on, through a table from law to law where there is one.
-    Relay(Option<&'static [u8; 256]>),
-    Transcode(Box<Transcoder>),
-}
-
-/// A leg's packets on their way out again.
-#[derive(Debug)]
-struct Feed {
-    path: Path,
-    run: Option<Run>,
-}
-
-impl Feed {
-    fn new(path: Path) -> Self {
-        Self { path, run: None }
-    }
-}
-
 /// One call's media.
 #[derive(Debug)]
 pub struct Session {
     id: SessionId,
-    program: Program,
-    legs: [Option<Leg>; 2],
+    pub(crate) program: Program,
+    pub(crate) legs: [Option<Leg>; 2],
     /// The streams of legs that there are not yet.
     streams: [OutStream; 2],
     /// By the leg that packets come in on.
@@ -93,16 +71,9 @@ pub struct Session {
     delay: Option<DelayLine>,
     tapping: Tapping,
     notices: Notices,
-    registry: Registry,
-    clip: Option<Clip>,
+    pub(crate) registry: Registry,
+    pub(crate) clip: Option<Clip>,
     epoch: Instant,
-}
-
-/// What a specification asks for beyond what there is: made before anything is changed.
-struct Changes {
-    feeds: [Option<Feed>; 2],
-    generator: Option<Option<Generator>>,
-    delay: Option<Option<DelayLine>>,
 }
 
 impl Session {
@@ -143,8 +114,8 @@ impl Session {
         self.id
     }
 
-    /// Changes what the session does. What stays the same goes on without a break; each leg's stream goes on in any
-    /// case. Cost: allocates, when a path changes.
+    /// Changes what the session does. What stays the same goes on without a break; each leg's
+    /// stream goes on in any case. Cost: allocates, when a path changes.
     ///
     /// # Errors
     /// As in [`Self::new`]; the session then goes on as before.
@@ -328,7 +299,7 @@ impl Session {
             }
             Path::Transcode(transcoder) => {
                 let mut target = Target { now, to, out };
-                match transcode(transcoder, run, inbound, packet, from, &mut target) {
+                match transcode(transcoder, run, inbound, packet, &mut target) {
                     Ok(()) => {}
                     Err(Unused::Late) => from.stats.late += 1,
                     Err(Unused::Undecodable) => from.stats.discarded += 1,
@@ -365,107 +336,6 @@ impl Session {
                 leg.stats.discarded += u64::from(!delay.push(now, packet));
             }
         }
-    }
-
-    /// Makes what a specification needs, as far as it differs from what there is.
-    fn prepare(&self, spec: &SessionSpec) -> Result<Changes, SessionError> {
-        let a = spec.leg(Side::A).ok_or(SessionError::Incomplete)?;
-        let is_new_program = self.program != spec.program || self.legs[0].is_none();
-        let mut changes = Changes {
-            feeds: [None, None],
-            generator: None,
-            delay: None,
-        };
-        for side in Side::BOTH {
-            let into = match spec.program {
-                Program::Bridge => spec.leg(side.other()),
-                Program::Echo { .. } if side == Side::A => Some(a),
-                _ => None,
-            };
-            let goes_on = !is_new_program && self.feed_stays(side, spec, into);
-            if !goes_on {
-                let path = match (spec.leg(side), into) {
-                    (Some(from), Some(to)) => self.path(side, from, to)?,
-                    _ => Path::Held,
-                };
-                changes.feeds[side.index()] = Some(Feed::new(path));
-            }
-        }
-        if is_new_program {
-            changes.delay = Some(match spec.program {
-                Program::Echo { delay } if !delay.is_zero() => Some(DelayLine::new(delay)),
-                _ => None,
-            });
-        }
-        let is_new_format = self.legs[0]
-            .as_ref()
-            .is_none_or(|leg| !same_sound(&leg.spec, a));
-        if is_new_program || is_new_format {
-            changes.generator = Some(self.generator(spec, a)?);
-        }
-        Ok(changes)
-    }
-
-    /// Whether the way from a leg is the same under a new specification.
-    fn feed_stays(&self, side: Side, spec: &SessionSpec, into: Option<&LegSpec>) -> bool {
-        let own = |side: Side| self.legs[side.index()].as_ref().map(|leg| &leg.spec);
-        let target = if spec.program == Program::Bridge {
-            side.other()
-        } else {
-            side
-        };
-        match (own(side), spec.leg(side), own(target), into) {
-            (Some(from), Some(new_from), Some(to), Some(new_to)) => {
-                same_sound(from, new_from)
-                    && same_sound(to, new_to)
-                    && from.receive == new_from.receive
-                    && to.send == new_to.send
-            }
-            _ => false,
-        }
-    }
-
-    /// The way from one leg to another, or back to the same.
-    fn path(&self, side: Side, from: &LegSpec, to: &LegSpec) -> Result<Path, SessionError> {
-        if !from.receive || !to.send {
-            return Ok(Path::Held);
-        }
-        let (a, b) = (&from.format, &to.format);
-        let same_codec = a.name.eq_ignore_ascii_case(&b.name)
-            && (a.clock_rate, a.channels) == (b.clock_rate, b.channels);
-        let same_time = from.ptime_ms == to.ptime_ms;
-        if same_codec && same_time {
-            return Ok(Path::Relay(None));
-        }
-        let find = |side, format: &crate::command::PayloadFormat| {
-            let found = self.registry.find(&format.name, format.clock_rate);
-            found.ok_or(SessionError::Codec { side })
-        };
-        let (from_codec, to_codec) = (find(side, a)?, find(side.other(), b)?);
-        match from_codec.octet_map(to_codec.info()).filter(|_| same_time) {
-            Some(table) => Ok(Path::Relay(Some(table))),
-            None => {
-                let (from, to) = ((side, from), (side.other(), to));
-                let transcoder = Transcoder::new(from, to, from_codec, to_codec)?;
-                Ok(Path::Transcode(Box::new(transcoder)))
-            }
-        }
-    }
-
-    fn generator(
-        &self,
-        spec: &SessionSpec,
-        a: &LegSpec,
-    ) -> Result<Option<Generator>, SessionError> {
-        if matches!(spec.program, Program::Bridge | Program::Echo { .. }) {
-            return Ok(None);
-        }
-        let codec = self.registry.find(&a.format.name, a.format.clock_rate);
-        let codec = codec.ok_or(SessionError::Codec { side: Side::A })?;
-        let source = Source::new(&spec.program, self.clip.as_ref(), codec.info().sample_rate)?;
-        source
-            .map(|source| Generator::new(source, codec, a))
-            .transpose()
     }
 
     fn update_leg(&mut self, now: Instant, side: Side, spec: Option<&LegSpec>) {
@@ -505,18 +375,12 @@ impl Session {
     }
 }
 
-/// Whether two specifications of a leg are the same to whoever encodes or decodes.
-fn same_sound(a: &LegSpec, b: &LegSpec) -> bool {
-    a.format == b.format && a.ptime_ms == b.ptime_ms
-}
-
 /// Takes a packet through a transcoder: audio is decoded, events pass by.
 fn transcode(
     transcoder: &mut Transcoder,
     run: &mut Option<Run>,
     inbound: &Inbound,
     packet: &mut [u8],
-    from: &Leg,
     target: &mut Target<'_>,
 ) -> Result<(), Unused> {
     if inbound.start {
@@ -529,22 +393,12 @@ fn transcode(
         return Err(Unused::Late);
     }
     transcoder.handle_other(inbound.number);
-    let to = &mut *target.to;
-    let (Payload::Event, Some(payload_type)) = (inbound.payload, to.spec.dtmf_send) else {
+    let (Payload::Event, Some(payload_type)) = (inbound.payload, target.to.spec.dtmf_send) else {
         return Ok(());
     };
     let came = inbound.header.fields;
-    let clock_rate = from.spec.format.clock_rate;
-    let begin = || {
-        Run::begin(
-            target.now,
-            inbound.number,
-            came.timestamp,
-            clock_rate,
-            &to.out,
-        )
-    };
-    let run = run.get_or_insert_with(begin);
+    let run = transcoder.handle_event(inbound, run, target);
+    let to = &mut *target.to;
     let fields = Fields {
         marker: came.marker,
         payload_type,

@@ -1,21 +1,27 @@
-//! The one stream that a leg is sent, whatever feeds it, and how numbers of a feeding stream become numbers of it.
+//! The one stream that a leg is sent, whatever feeds it, and how numbers of a feeding stream become
+//! numbers of it.
 //!
 //! ```text
 //!  feed:   SSRC 1, 700 701 702 |  SSRC 2, 9 10 |  tone ...      each begins a Run
 //!  sent:   SSRC x,  40  41  42        43 44       45 ...        one OutStream
 //! ```
 //!
-//! A [`Run`] maps sequence numbers by an offset and timestamps by an offset and the ratio of the clocks. A new run goes
-//! on one number after the last sent, at a timestamp that wall time has reached since (RFC 3550 section 5.1): what
-//! listens hears one source without a jump, through changes of SSRC, restarts, codecs, hold and resume.
+//! A [`Run`] maps sequence numbers by an offset and timestamps by an offset and the ratio of the
+//! clocks. A new run goes on one number after the last sent, at a timestamp that wall time has
+//! reached since (RFC 3550 section 5.1): what listens hears one source without a jump, through
+//! changes of SSRC, restarts, codecs, hold and resume.
 
 use std::time::Instant;
 
 use rand_core::Rng;
 use rtp::{ExtSeqNo, Fields, is_newer_sequence, is_newer_timestamp, timestamp_delta};
 
+use crate::leg::Payload;
+
 /// A timestamp further ahead of wall time than this is a jump of the sender's, not a pause.
-const MAX_AHEAD_SECONDS: u64 = 5;
+const MAX_AHEAD_SECONDS: i64 = 5;
+/// An event, or a segment of a longer one, lasts 8.2 s at most (RFC 4733 section 2.5.1.3).
+const MAX_EVENT_SECONDS: i64 = 10;
 
 #[derive(Clone, Debug)]
 pub(crate) struct OutStream {
@@ -71,11 +77,18 @@ impl OutStream {
         (elapsed * u128::from(self.clock_rate) / 1_000_000_000) as u64
     }
 
-    /// Whether a timestamp comes neither before the last one nor far ahead of wall time.
-    fn is_plausible(&self, now: Instant, timestamp: u32) -> bool {
-        let ahead = timestamp_delta(timestamp, self.timestamp);
-        let limit = self.elapsed_units(now) + MAX_AHEAD_SECONDS * u64::from(self.clock_rate);
-        self.at.is_none() || u64::try_from(ahead).is_ok_and(|ahead| ahead <= limit)
+    /// Whether a timestamp comes neither before the last one nor far ahead of wall time. That of an
+    /// event may lie back: it stands still while audio goes on beside it (RFC 4733 section 2.2).
+    fn is_plausible(&self, now: Instant, timestamp: u32, payload: Payload) -> bool {
+        let clock_rate = i64::from(self.clock_rate);
+        let ahead = i64::from(timestamp_delta(timestamp, self.timestamp));
+        let limit = self.elapsed_units(now) as i64 + MAX_AHEAD_SECONDS * clock_rate;
+        let back = if payload == Payload::Event {
+            MAX_EVENT_SECONDS * clock_rate
+        } else {
+            0
+        };
+        self.at.is_none() || (-back..=limit).contains(&ahead)
     }
 
     /// Accounts for a packet that was sent.
@@ -93,8 +106,8 @@ impl OutStream {
 /// A stretch of a feeding stream within which numbers follow from each other.
 #[derive(Clone, Debug)]
 pub(crate) struct Run {
-    /// From `boundary` on, numbers are sent with `offset` added; from `floor` up to it with `offset_before`; below it
-    /// they are not sent.
+    /// From `boundary` on, numbers are sent with `offset` added; from `floor` up to it with
+    /// `offset_before`; below it they are not sent.
     floor: ExtSeqNo,
     boundary: ExtSeqNo,
     offset_before: u16,
@@ -165,15 +178,27 @@ impl Run {
         self.in_clock != self.out_clock
     }
 
-    /// Makes sure that the newest audio packet gets a timestamp that can follow what was sent; where the sender's clock
-    /// has jumped, timestamps go on from wall time. Returns whether it has.
+    /// Whether a packet's timestamp can follow what was sent.
+    pub(crate) fn fits(
+        &self,
+        now: Instant,
+        timestamp: u32,
+        payload: Payload,
+        out: &OutStream,
+    ) -> bool {
+        out.is_plausible(now, self.timestamp(timestamp), payload)
+    }
+
+    /// Makes sure that the newest packet gets a timestamp that can follow what was sent; where the
+    /// sender's clock has jumped, timestamps go on from wall time. Returns whether it has.
     pub(crate) fn settle_timestamp(
         &mut self,
         now: Instant,
         timestamp: u32,
+        payload: Payload,
         out: &OutStream,
     ) -> bool {
-        let jumped = !out.is_plausible(now, self.timestamp(timestamp));
+        let jumped = !self.fits(now, timestamp, payload, out);
         if jumped {
             self.in_timestamp = timestamp;
             self.out_timestamp = out.next_timestamp(now);
@@ -183,8 +208,8 @@ impl Run {
         jumped
     }
 
-    /// Moves the origin along by whole seconds, once an hour: differences are taken modulo 2^32, and a scaled one must
-    /// not wrap.
+    /// Moves the origin along by whole seconds, once an hour: differences are taken modulo 2^32,
+    /// and a scaled one must not wrap.
     pub(crate) fn move_origin(&mut self, timestamp: u32) {
         let ahead = timestamp_delta(timestamp, self.in_timestamp);
         let hour = self.in_clock.saturating_mul(3_600).min(1 << 30);
@@ -300,17 +325,21 @@ mod tests {
         ] {
             let mut run = run.clone();
             assert_eq!(
-                run.settle_timestamp(later, timestamp, &stream),
+                run.settle_timestamp(later, timestamp, Payload::Audio, &stream),
                 jumped,
                 "{timestamp}"
             );
             let expected = if jumped { 8_160 } else { timestamp };
             assert_eq!(run.timestamp(timestamp), expected);
         }
-        assert!(
-            !run.settle_timestamp(later, 8_000, &stream),
-            "the same one again"
-        );
+        let same_again = run.settle_timestamp(later, 8_000, Payload::Audio, &stream);
+        assert!(!same_again);
+        for (back, jumped) in [(80_000, false), (80_001, true)] {
+            let timestamp = 8_000_u32.wrapping_sub(back);
+            let mut run = run.clone();
+            let found = run.settle_timestamp(later, timestamp, Payload::Event, &stream);
+            assert_eq!(found, jumped, "an event that began {back} units ago");
+        }
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! A session's side of its tap: frames as they come, and what their payload numbers mean.
 //!
-//! Side A is what leg A's peer says. Side B is what leg B's peer says, or, in a session of one leg, what we say to leg
-//! A. Only audio is tapped; pauses and telephone-events show as gaps in the timestamps.
+//! Side A is what leg A's peer says. Side B is what leg B's peer says, or, in a session of one leg,
+//! what we say to leg A. Only audio is tapped; pauses and telephone-events show as gaps in the
+//! timestamps.
 
 use std::time::{Duration, Instant};
 

@@ -1,18 +1,20 @@
 //! From the codec of one leg to the codec of the other, or from one packet time to another.
 //!
 //! ```text
-//!  payload -> [law table] -> Decoder -> queue of PCM -> Encoder -> packet, with the timestamp of its first sample
-//!  lost 1 to 3 frames ------> Lost --------^             |
+//!  payload -> [law table] -> Decoder -> queue of PCM -> Encoder -> packet, stamped with the time
+//!  lost 1 to 3 frames ------> Lost --------^             |        of its first sample
 //!                                            at once, or paced: one packet each packet time
 //! ```
 //!
-//! Driven by packets as they come, while both legs have the same packet time. A gap of up to three frames is concealed
-//! before the next frame, each with its own timestamps; a longer one, and a pause of the sender's, stays a gap. A frame
-//! older than the last decoded is dropped. Where packet times differ, packets leave evenly: the first when enough is
-//! there to go on without a hole, the others each one packet time later, until the queue runs dry.
+//! Driven by packets as they come, while both legs have the same packet time. A gap of up to three
+//! frames is concealed before the next frame, each with its own timestamps; a longer one, and a
+//! pause of the sender's, stays a gap. A frame older than the last decoded is dropped. Where packet
+//! times differ, packets leave evenly: the first when enough is there to go on without a hole, the
+//! others each one packet time later, until the queue runs dry.
 //!
-//! Where a table leads from law to law, it is used before decoding, so that what a listener gets is octet by octet what
-//! the table says, in packets of any length. Units: samples of PCM; both codecs have the same sample rate.
+//! Where a table leads from law to law, it is used before decoding, so that what a listener gets is
+//! octet by octet what the table says, in packets of any length. Units: samples of PCM; both codecs
+//! have the same sample rate.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +23,7 @@ use rtp::{ExtSeqNo, Fields, HEADER_BYTES, timestamp_delta};
 
 use crate::Outbox;
 use crate::command::{LegSpec, Side};
-use crate::leg::{Inbound, Leg};
+use crate::leg::{Inbound, Leg, Payload};
 use crate::session::SessionError;
 use crate::stream::Run;
 
@@ -160,19 +162,10 @@ impl Transcoder {
         let follows = self.conceal(inbound, run, target);
         if !follows {
             self.pause(run, target);
-            let clock_rate = self.from.clock_rate;
-            let begin = || {
-                Run::begin(
-                    target.now,
-                    inbound.number,
-                    fields.timestamp,
-                    clock_rate,
-                    &target.to.out,
-                )
-            };
             let is_new = run.is_none();
-            let run = run.get_or_insert_with(begin);
-            let jumped = run.settle_timestamp(target.now, fields.timestamp, &target.to.out);
+            let run = self.begin(inbound, run, target);
+            let jumped =
+                run.settle_timestamp(target.now, fields.timestamp, Payload::Audio, &target.to.out);
             self.queue.timestamp = fields.timestamp;
             self.marker = is_new || jumped || fields.marker;
         }
@@ -188,6 +181,46 @@ impl Transcoder {
         Ok(())
     }
 
+    /// Takes note of the newest packet, a telephone-event, which passes by the codecs. Returns what
+    /// numbers it.
+    pub(crate) fn handle_event<'r>(
+        &mut self,
+        inbound: &Inbound,
+        run: &'r mut Option<Run>,
+        target: &mut Target<'_>,
+    ) -> &'r mut Run {
+        let timestamp = inbound.header.fields.timestamp;
+        let fits = |run: &Run, to: &Leg| run.fits(target.now, timestamp, Payload::Event, &to.out);
+        if run.as_ref().is_some_and(|run| !fits(run, target.to)) {
+            // Its clock has jumped: audio that waits keeps its own timestamps and goes first.
+            self.pause(run, target);
+            self.last = None;
+        }
+        let run = self.begin(inbound, run, target);
+        run.settle_timestamp(target.now, timestamp, Payload::Event, &target.to.out);
+        run
+    }
+
+    /// The run that is on, or one that begins with this packet.
+    fn begin<'r>(
+        &self,
+        inbound: &Inbound,
+        run: &'r mut Option<Run>,
+        target: &Target<'_>,
+    ) -> &'r mut Run {
+        let timestamp = inbound.header.fields.timestamp;
+        let clock_rate = self.from.clock_rate;
+        run.get_or_insert_with(|| {
+            Run::begin(
+                target.now,
+                inbound.number,
+                timestamp,
+                clock_rate,
+                &target.to.out,
+            )
+        })
+    }
+
     /// Takes note of a packet of the same stream that is not audio.
     pub(crate) fn handle_other(&mut self, number: ExtSeqNo) {
         if let Some(last) = &mut self.last {
@@ -195,7 +228,8 @@ impl Transcoder {
         }
     }
 
-    /// Makes up for lost frames, when it was few of them. Returns whether the packet's audio follows on.
+    /// Makes up for lost frames, when it was few of them. Returns whether the packet's audio
+    /// follows on.
     fn conceal(
         &mut self,
         inbound: &Inbound,
@@ -264,7 +298,8 @@ impl Transcoder {
             let delay = start_delay(came, frame, self.from.sample_rate);
             pace.next = Some(target.now + delay + PACE_MARGIN);
         }
-        // A sender whose clock runs faster than ours, or one that catches up: let the queue not grow without end.
+        // A sender whose clock runs faster than ours, or one that catches up: let the queue not
+        // grow without end.
         let most = (2 * frame + 2 * came + self.from.samples_per_packet(60))
             * usize::from(self.from.channels);
         while self.queue.len > most {
@@ -389,8 +424,8 @@ pub(crate) fn duration(samples: usize, sample_rate: u32) -> Duration {
     Duration::from_nanos(samples as u64 * 1_000_000_000 / u64::from(sample_rate.max(1)))
 }
 
-/// How long the first packet has to wait, once it is complete, so that none after it comes too early: packets of `came`
-/// samples arrive evenly, packets of `frame` samples leave evenly.
+/// How long the first packet has to wait, once it is complete, so that none after it comes too
+/// early: packets of `came` samples arrive evenly, packets of `frame` samples leave evenly.
 fn start_delay(came: usize, frame: usize, sample_rate: u32) -> Duration {
     let came = came.max(1);
     let complete = |count: usize| (count * frame).div_ceil(came) * came;

@@ -112,7 +112,8 @@ fn order_and_loss_show_through_and_duplicates_do_not() {
     );
 }
 
-/// BB-18, without SRTP: right after the wrap the sender changes its SSRC and jumps back 9,000 in sequence.
+/// BB-18, without SRTP: right after the wrap the sender changes its SSRC and jumps back 9,000 in
+/// sequence.
 #[test]
 fn a_change_of_ssrc_after_the_wrap_goes_unnoticed_on_the_far_leg() {
     let mut bench = Bench::new(&bridge(PCMA, PCMA));
@@ -140,7 +141,8 @@ fn a_change_of_ssrc_after_the_wrap_goes_unnoticed_on_the_far_leg() {
     assert_eq!(bench.stats(Side::A).streams, 2);
 }
 
-/// The same SSRC starting again elsewhere: one packet is held to be a stray, the next begins a new stream.
+/// The same SSRC starting again elsewhere: one packet is held to be a stray, the next begins a new
+/// stream.
 #[test]
 fn a_restart_under_the_same_ssrc_is_taken_up() {
     let mut bench = Bench::new(&bridge(PCMA, PCMA));
@@ -220,7 +222,8 @@ fn event(talker: &mut Talker, payload_type: u8, event: Event, marker: bool) -> V
     bytes
 }
 
-/// BB-19: each leg has its own number for telephone-events, and the audio number is never used for them.
+/// BB-19: each leg has its own number for telephone-events, and the audio number is never used for
+/// them.
 #[test]
 fn events_leave_each_side_under_that_sides_number() {
     let mut spec = bridge(PCMA, PCMU);
@@ -332,4 +335,38 @@ fn an_event_whose_end_is_lost_is_reported_after_a_while() {
     };
     assert_eq!(bench.events(), [expected]);
     assert_eq!(bench.session.poll_timeout(), None);
+}
+
+/// Found by the property test: events far off the sender's own audio clock pulled audio timestamps
+/// back by half a circle.
+#[test]
+fn events_with_a_clock_of_their_own_do_not_pull_audio_back() {
+    let mut bench = Bench::new(&bridge(PCMA, PCMA));
+    let mut talker = Talker::new(PCMA);
+    let key = Event {
+        code: 1,
+        end: false,
+        volume: 10,
+        duration: 160,
+    };
+    bench.receive(Side::A, &talker.next());
+    for jump in [3_806_346, 2_143_676_342] {
+        bench.advance(20);
+        talker.fields.timestamp = talker.fields.timestamp.wrapping_add(jump);
+        bench.receive(Side::A, &event(&mut talker, DTMF, key, true));
+    }
+    bench.advance(20);
+    bench.receive(Side::A, &talker.next());
+    let sent = bench.take();
+    assert_eq!(sent.len(), 4);
+    assert_continuous(&sent);
+    let whole = sent[3]
+        .fields
+        .timestamp
+        .wrapping_sub(sent[0].fields.timestamp);
+    assert_eq!(
+        whole,
+        2 * 160,
+        "audio goes on at the timestamp of the event"
+    );
 }

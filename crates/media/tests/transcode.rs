@@ -304,3 +304,30 @@ fn sound_keeps_its_level_through_the_other_law() {
     let level = dbm0(&pcm).0;
     assert!((level + 12.1).abs() < 0.15, "{level}");
 }
+
+/// Found by the property test: such an event moved the timestamps of audio that still waited.
+#[test]
+fn an_event_with_a_clock_of_its_own_lets_waiting_audio_go_first() {
+    let mut bench = Bench::new(&paced((PCMA, 40), (PCMA, 20)));
+    let mut talker = Talker::new(PCMA);
+    for _ in 0..5 {
+        bench.receive(Side::A, &talker.next());
+        bench.run_for(20);
+    }
+    let timestamp = talker.fields.timestamp.wrapping_sub(1 << 30);
+    let fields = Fields {
+        payload_type: DTMF,
+        timestamp,
+        ..talker.fields
+    };
+    bench.receive(Side::A, &packet(&fields, &[1, 0x80, 0, 160]));
+    talker.fields.sequence = talker.fields.sequence.wrapping_add(1);
+    for _ in 0..5 {
+        bench.receive(Side::A, &talker.next());
+        bench.run_for(20);
+    }
+    bench.run_for(100);
+    let sent = bench.take();
+    assert_eq!(sent.len(), 11);
+    assert_continuous(&sent);
+}

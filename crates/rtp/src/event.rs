@@ -4,9 +4,10 @@
 //!  |     event     |E|R| volume    |          duration             |
 //! ```
 //!
-//! All packets of one event carry the timestamp of its beginning; the end is sent three times; any of them may be
-//! lost. So an event is told by its timestamp, and reported once: at its first end packet, or else when the next event
-//! begins, or when [`EventTracker::flush`] is called because nothing follows (section 2.5.2.2).
+//! All packets of one event carry the timestamp of its beginning; the end is sent three times; any
+//! of them may be lost. So an event is told by its timestamp, and reported once: at its first end
+//! packet, or else when the next event begins, or when [`EventTracker::flush`] is called because
+//! nothing follows (section 2.5.2).
 
 use crate::sequence::is_newer_timestamp;
 
@@ -87,8 +88,8 @@ pub struct EventTracker {
 }
 
 impl EventTracker {
-    /// Takes one payload and its timestamp. Returns the events that are known to be over, oldest first: the one before,
-    /// when its end was lost, and this one, at its first end packet.
+    /// Takes one payload and its timestamp. Returns the events that are known to be over, oldest
+    /// first: the one before, when its end was lost, and this one, at its first end packet.
     pub fn handle(&mut self, timestamp: u32, event: Event) -> [Option<Press>; 2] {
         let mut before = None;
         match &mut self.current {

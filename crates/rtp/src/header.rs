@@ -5,18 +5,20 @@
 //!  |V=2|P|X|  CC   |M|     PT      |       sequence number         |
 //!  |                           timestamp                           |
 //!  |                             SSRC                              |
-//!  |  CC x CSRC  |  X: profile(16) length(16) words...  |  payload  |  P: padding, its length last |
+//!  |  CC x CSRC  |  X: profile(16) length(16) words  |  payload  |  P: padding, length last |
 //! ```
 //!
-//! Every count is checked against the datagram. Rewriting puts twelve octets right before the payload: contributing
-//! sources, header extensions (RFC 8285; negotiated per leg, and we negotiate none) and padding do not cross.
+//! Every count is checked against the datagram. Rewriting puts twelve octets right before the
+//! payload: contributing sources, header extensions (RFC 8285; negotiated per leg, and we negotiate
+//! none) and padding do not cross.
 
 use thiserror::Error;
 
 /// Octets of a header without contributing sources and extension.
 pub const HEADER_BYTES: usize = 12;
 
-/// What a datagram on an RTP port is, by its first two octets (RFC 7983 section 7, RFC 5761 section 4).
+/// What a datagram on an RTP port is, by its first two octets (RFC 7983 section 7, RFC 5761 section
+/// 4).
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// RTP, as far as two octets tell.
@@ -118,7 +120,8 @@ impl Header {
     /// Reads a packet's header.
     ///
     /// # Errors
-    /// The octets are no RTP packet. A datagram that passes may still be RTCP: ask [`classify`] first.
+    /// The octets are no RTP packet. A datagram that passes may still be RTCP: ask [`classify`]
+    /// first.
     pub fn read(packet: &[u8]) -> Result<Self, HeaderError> {
         let len = packet.len();
         let Some((fixed, rest)) = packet.split_first_chunk::<HEADER_BYTES>() else {
@@ -184,10 +187,11 @@ impl Header {
         packet.get_mut(self.start..self.end).unwrap_or_default()
     }
 
-    /// Puts a header with these fields right before the payload and returns the new packet, which is a part of the old
-    /// one. Cost: twelve octets written, nothing moved.
+    /// Puts a header with these fields right before the payload and returns the new packet, which
+    /// is a part of the old one. Cost: twelve octets written, nothing moved.
     ///
-    /// Given another packet than the one that the header was read from, it may return an empty slice.
+    /// Given another packet than the one that the header was read from, it may return an empty
+    /// slice.
     #[must_use]
     pub fn rewrite<'p>(&self, packet: &'p mut [u8], fields: &Fields) -> &'p mut [u8] {
         let packet = packet

@@ -7,14 +7,14 @@
 //!   another SSRC: NewSource at once; back to the SSRC before: only when two packets follow on
 //! ```
 //!
-//! One departure from A.1: a source is valid from its first packet, not after `MIN_SEQUENTIAL`, because signalling has
-//! announced it and its owner has checked where it comes from. Loss is counted over all streams of a source; jitter
-//! starts anew with each.
+//! One departure from A.1: a source is valid from its first packet, not after `MIN_SEQUENTIAL`,
+//! because signalling has announced it and its owner has checked where it comes from. Loss is
+//! counted over all streams of a source; jitter starts anew with each.
 
 use std::time::Duration;
 
 use crate::header::Fields;
-use crate::sequence::ExtSeqNo;
+use crate::sequence::{ExtSeqNo, clock_units};
 
 /// Packets ahead beyond which a number is a jump (A.1).
 pub const MAX_DROPOUT: u16 = 3000;
@@ -134,14 +134,13 @@ impl Reception {
         Arrival::Jump
     }
 
-    /// Takes the time of an audio packet into account; telephone-events, whose timestamps stand still, are left out.
-    /// `arrival` is the time since an epoch of the caller's.
+    /// Takes the time of an audio packet into account; telephone-events, whose timestamps stand
+    /// still, are left out. `arrival` is the time since an epoch of the caller's.
     pub fn handle_timing(&mut self, timestamp: u32, arrival: Duration, clock_rate: u32) {
         let Some(stream) = &mut self.stream else {
             return;
         };
-        let arrival = arrival.as_nanos() * u128::from(clock_rate) / 1_000_000_000;
-        let transit = (arrival as u32).wrapping_sub(timestamp);
+        let transit = (clock_units(arrival, clock_rate) as u32).wrapping_sub(timestamp);
         if let Some((before, its_timestamp)) = stream.transit
             && its_timestamp != timestamp
         {
@@ -175,11 +174,14 @@ impl Reception {
     /// The extended number that a packet of the current stream has.
     #[must_use]
     pub fn extend(&self, sequence: u16) -> ExtSeqNo {
-        let Some(stream) = &self.stream else { return ExtSeqNo::first(sequence) };
+        let Some(stream) = &self.stream else {
+            return ExtSeqNo::first(sequence);
+        };
         stream.highest.nearest(sequence)
     }
 
-    /// Packets expected less packets that came, over all streams (A.3). Duplicates are not counted as come.
+    /// Packets expected less packets that came, over all streams (A.3). Duplicates are not counted
+    /// as come.
     #[must_use]
     pub fn lost(&self) -> i64 {
         self.lost_before + self.stream.as_ref().map_or(0, Stream::lost)
