@@ -4,7 +4,8 @@
 //!
 //! `bridged` (200 calls at 50/s held 20 s), `converted` (the same, A-law to mu-law), `echo`, or
 //! `growth` (10,000 short calls; memory and sockets before and after). The server must bridge to
-//! the address printed first (`--set callee=...`).
+//! the address printed first (`--set callee=...`). With `--target callee` the caller calls the
+//! callee straight: what the lab itself can do.
 
 use std::net::SocketAddr;
 
@@ -26,7 +27,10 @@ fn main() -> anyhow::Result<()> {
     let place = Loopback::fixed();
     println!("callee    sip:uas@{}", place.callee(0));
     let target = value("--target").context("--target ADDRESS:PORT is missing")?;
-    let target: SocketAddr = target.parse().context("--target is no ADDRESS:PORT")?;
+    let target: SocketAddr = match target.as_str() {
+        "callee" => place.callee(0),
+        address => address.parse().context("--target is no ADDRESS:PORT")?,
+    };
     let pid: Option<u32> = value("--pid").map(|pid| pid.parse()).transpose()?;
     let load = match args.first().map(String::as_str) {
         Some("bridged") => Load::bridged(),
