@@ -1,1 +1,17 @@
-//! Support for the scenario and end-to-end tests.
+//! Support for the scenario and end-to-end tests: scripted phones and the server on a simulated
+//! network, independent readers of what the server says, real peers and the real binary.
+//!
+//! ```text
+//!   scenarios    Scene: caller -- simnet -- Server(b2bua::B2bua) -- simnet -- callee
+//!                ScriptedUa: own reader, own timers, own idea of SDP; complains
+//!                outside:   rsip reads everything again
+//!   end to end   binary: finds and starts `tandem serve`; peers: SIPp, baresip, tshark, sox
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod description;
+pub mod live;
+pub mod message;
+pub mod source;
+pub mod ua;
+pub mod workspace;
