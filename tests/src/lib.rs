@@ -12,6 +12,9 @@
 pub mod description;
 pub mod live;
 pub mod message;
+pub mod outside;
+pub mod scene;
+pub mod server;
 pub mod source;
 pub mod ua;
 pub mod workspace;
