@@ -98,8 +98,11 @@ pub(crate) struct Refusal {
 pub(crate) struct Renegotiation {
     /// Who asked.
     pub(crate) from: Side,
-    /// Its description as it came; `None` for an offerless re-INVITE on a direct bridge.
+    /// Its description as it came; `None` for an offerless re-INVITE on a direct bridge, and when
+    /// the other side is only brought back to what stood before.
     pub(crate) offer: Option<sdp::Session>,
+    /// The one who asked has taken it back.
+    pub(crate) cancelled: bool,
 }
 
 /// What the record will tell.
