@@ -11,6 +11,7 @@
 
 pub mod binary;
 pub mod description;
+pub mod live;
 pub mod message;
 pub mod outside;
 pub mod peers;

@@ -110,6 +110,17 @@ struct Ring {
     reader_gone: AtomicBool,
 }
 
+impl Ring {
+    /// The place after a place.
+    fn after(&self, place: usize) -> usize {
+        if place + 1 == self.words.len() {
+            0
+        } else {
+            place + 1
+        }
+    }
+}
+
 /// Makes a tap that holds about this many frames of 20 ms.
 #[must_use]
 pub fn tap(capacity_frames: usize) -> (TapWriter, TapReader) {
@@ -127,12 +138,14 @@ pub fn tap(capacity_frames: usize) -> (TapWriter, TapReader) {
     let reader = TapReader {
         ring: Arc::clone(&ring),
         tail: 0,
+        place: 0,
         payload: Vec::new(),
     };
     (
         TapWriter {
             ring,
             head: 0,
+            place: 0,
             tail: 0,
         },
         reader,
@@ -144,7 +157,9 @@ pub fn tap(capacity_frames: usize) -> (TapWriter, TapReader) {
 pub struct TapWriter {
     ring: Arc<Ring>,
     head: usize,
-    /// The reader's place when we last looked.
+    /// Where the next word goes.
+    place: usize,
+    /// What the reader had read when we last looked.
     tail: usize,
 }
 
@@ -255,9 +270,9 @@ impl TapWriter {
     }
 
     fn put(&mut self, word: u64) {
-        let words = &self.ring.words;
-        words[self.head % words.len()].store(word, Ordering::Relaxed);
+        self.ring.words[self.place].store(word, Ordering::Relaxed);
         self.head += 1;
+        self.place = self.ring.after(self.place);
     }
 
     /// Writes the last, incomplete word, if there is one.
@@ -284,6 +299,8 @@ impl Drop for TapWriter {
 pub struct TapReader {
     ring: Arc<Ring>,
     tail: usize,
+    /// Where the next word stands.
+    place: usize,
     payload: Vec<u8>,
 }
 
@@ -334,9 +351,9 @@ impl TapReader {
     }
 
     fn get(&mut self) -> u64 {
-        let words = &self.ring.words;
-        let word = words[self.tail % words.len()].load(Ordering::Relaxed);
+        let word = self.ring.words[self.place].load(Ordering::Relaxed);
         self.tail += 1;
+        self.place = self.ring.after(self.place);
         word
     }
 }

@@ -11,7 +11,8 @@ use std::time::Duration;
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SessionId(pub u64);
 
-/// A pair of bound ports, RTP and RTCP, lent by the shell.
+/// A pair of bound ports, RTP and RTCP, lent by the shell: the low 20 bits are its place among
+/// them, densely numbered, the others count its loans.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PortId(pub u32);
 

@@ -92,6 +92,8 @@ pub(crate) struct Leg {
     reception: Reception,
     events: EventTracker,
     event_deadline: Option<Instant>,
+    /// In units of the clock.
+    jitter_max: u32,
 }
 
 impl Leg {
@@ -106,6 +108,7 @@ impl Leg {
             reception: Reception::new(),
             events: EventTracker::default(),
             event_deadline: None,
+            jitter_max: 0,
         }
     }
 
@@ -172,8 +175,7 @@ impl Leg {
                 let clock_rate = self.spec.format.clock_rate;
                 self.reception
                     .handle_timing(fields.timestamp, arrived, clock_rate);
-                let jitter = units_to_duration(self.reception.jitter().into(), clock_rate);
-                self.stats.jitter_max = self.stats.jitter_max.max(jitter);
+                self.jitter_max = self.jitter_max.max(self.reception.jitter());
             }
             Payload::Event => self.handle_event(now, &header, packet, notices),
             Payload::Unknown => self.stats.discarded += 1,
@@ -315,7 +317,8 @@ impl Leg {
         let clock_rate = self.spec.format.clock_rate;
         LegStats {
             lost: self.reception.lost(),
-            jitter: units_to_duration(self.reception.jitter().into(), clock_rate),
+            jitter: units_to_duration(self.reception.jitter(), clock_rate),
+            jitter_max: units_to_duration(self.jitter_max, clock_rate),
             streams: self.reception.streams(),
             ssrc_received: self.reception.ssrc(),
             ssrc_sent: self.out.ssrc,
@@ -325,6 +328,6 @@ impl Leg {
     }
 }
 
-fn units_to_duration(units: u64, clock_rate: u32) -> Duration {
-    Duration::from_nanos(units * 1_000_000_000 / u64::from(clock_rate.max(1)))
+fn units_to_duration(units: u32, clock_rate: u32) -> Duration {
+    Duration::from_nanos(u64::from(units) * 1_000_000_000 / u64::from(clock_rate.max(1)))
 }

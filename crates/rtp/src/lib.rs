@@ -24,4 +24,4 @@ pub mod sequence;
 pub use event::{Event, EventTracker, Press};
 pub use header::{Fields, HEADER_BYTES, Header, HeaderError, Kind, classify};
 pub use reception::{Arrival, Reception};
-pub use sequence::{ExtSeqNo, is_newer_sequence, is_newer_timestamp, timestamp_delta};
+pub use sequence::{ExtSeqNo, clock_units, is_newer_sequence, is_newer_timestamp, timestamp_delta};

@@ -14,7 +14,7 @@
 use std::time::Duration;
 
 use crate::header::Fields;
-use crate::sequence::ExtSeqNo;
+use crate::sequence::{ExtSeqNo, clock_units};
 
 /// Packets ahead beyond which a number is a jump (A.1).
 pub const MAX_DROPOUT: u16 = 3000;
@@ -140,8 +140,7 @@ impl Reception {
         let Some(stream) = &mut self.stream else {
             return;
         };
-        let arrival = arrival.as_nanos() * u128::from(clock_rate) / 1_000_000_000;
-        let transit = (arrival as u32).wrapping_sub(timestamp);
+        let transit = (clock_units(arrival, clock_rate) as u32).wrapping_sub(timestamp);
         if let Some((before, its_timestamp)) = stream.transit
             && its_timestamp != timestamp
         {

@@ -1,6 +1,8 @@
 //! Numbers that wrap: 16-bit sequence numbers, 32-bit timestamps (RFC 3550 section 5.1 and appendix
 //! A.1).
 
+use std::time::Duration;
+
 /// Whether `a` comes after `b`, on a circle of 2^16; half a circle apart counts as before.
 #[must_use]
 pub fn is_newer_sequence(a: u16, b: u16) -> bool {
@@ -17,6 +19,13 @@ pub fn is_newer_timestamp(a: u32, b: u32) -> bool {
 #[must_use]
 pub fn timestamp_delta(a: u32, b: u32) -> i32 {
     a.wrapping_sub(b) as i32
+}
+
+/// Units of a clock in a time. Cost: one 64-bit division by a constant.
+#[must_use]
+pub fn clock_units(time: Duration, clock_rate: u32) -> u64 {
+    let rate = u64::from(clock_rate);
+    time.as_secs().wrapping_mul(rate) + u64::from(time.subsec_nanos()) * rate / 1_000_000_000
 }
 
 /// A sequence number that does not wrap: cycles above, the sixteen bits of the wire below.
@@ -58,6 +67,21 @@ mod tests {
         assert!(!is_newer_timestamp(u32::MAX, 0));
         assert_eq!(timestamp_delta(100, u32::MAX - 59), 160);
         assert_eq!(timestamp_delta(u32::MAX - 59, 100), -160);
+    }
+
+    #[test]
+    fn clock_units_are_exact_after_years() {
+        for (time, rate, units) in [
+            (Duration::from_micros(20_125), 8_000, 161),
+            (Duration::from_nanos(124_999), 8_000, 0),
+            (
+                Duration::from_secs(300_000_000) + Duration::from_millis(1),
+                48_000,
+                14_400_000_000_048,
+            ),
+        ] {
+            assert_eq!(clock_units(time, rate), units, "{time:?}");
+        }
     }
 
     #[test]

@@ -143,10 +143,10 @@ impl Driver {
         };
     }
 
-    /// No call and no leg is left, so stopping cuts nobody off.
+    /// No call is left and no BYE waits for its answer, so stopping cuts nobody off.
     fn is_idle(&self) -> bool {
         let counts = self.b2bua.counts();
-        counts.calls == 0 && counts.legs == 0
+        counts.calls == 0 && counts.sip.usages == 0
     }
 
     fn next_due(&self, now: Instant) -> Option<Instant> {

@@ -38,8 +38,10 @@ pub(crate) struct ClientTxn {
 /// The machine of a transaction.
 #[derive(Debug)]
 pub(crate) enum Machine {
-    /// The address of its host is being looked up.
-    Resolving,
+    /// The address of its host is being looked up; a resolver that stays silent is given up then.
+    Resolving {
+        give_up: Instant,
+    },
     Invite(ClientInvite),
     Other(ClientOther),
 }
@@ -113,7 +115,12 @@ impl Endpoint {
         next_hop: Option<(Transport, SocketAddr)>,
         credentials: Option<Credentials>,
     ) -> Result<ClientTxnId, UsageError> {
-        if self.clients.len() >= self.config.max_transactions {
+        // What ends or acknowledges a call goes out even so; each INVITE has few of those.
+        let is_bound = matches!(
+            purpose,
+            Purpose::Invite | Purpose::Reinvite { .. } | Purpose::User
+        );
+        if is_bound && self.clients.len() >= self.config.max_transactions {
             return Err(UsageError::Full);
         }
         let target = match next_hop {
@@ -125,7 +132,9 @@ impl Endpoint {
                 .ok_or(UsageError::Unroutable)?;
         }
         let id = self.clients.insert(ClientTxn {
-            machine: Machine::Resolving,
+            machine: Machine::Resolving {
+                give_up: now + self.config.t1 * 64,
+            },
             out: Box::new(out),
             purpose,
             usage,
@@ -151,6 +160,7 @@ impl Endpoint {
                     port,
                     transport,
                 });
+                self.settle_client(id);
             }
         }
         Ok(id)
@@ -160,16 +170,17 @@ impl Endpoint {
         &mut self,
         now: Instant,
         id: ClientTxnId,
-        found: Option<(Transport, SocketAddr)>,
+        found: Vec<(Transport, SocketAddr)>,
     ) {
         if !self
             .clients
             .get(id)
-            .is_some_and(|txn| matches!(txn.machine, Machine::Resolving))
+            .is_some_and(|txn| matches!(txn.machine, Machine::Resolving { .. }))
         {
             return;
         }
-        match found.filter(|(transport, at)| self.listener(*transport, *at, None).is_some()) {
+        let mut found = found.into_iter();
+        match found.find(|(transport, at)| self.listener(*transport, *at, None).is_some()) {
             Some((transport, remote)) => self.launch(now, id, transport, remote),
             None => self.client_failed(now, id, Failure::Unresolved),
         }
@@ -208,7 +219,7 @@ impl Endpoint {
         self.transmits.push_back(hop.transmit(txn.bytes.clone()));
         if let Purpose::Ack { invite, entry, .. } = txn.purpose {
             let bytes = txn.bytes.clone();
-            self.clients.remove(id);
+            self.drop_client(id);
             self.keep_ack(invite, entry, hop, bytes);
             return;
         }
@@ -242,7 +253,7 @@ impl Endpoint {
         let effect = match &mut txn.machine {
             Machine::Invite(machine) => machine.handle_response(now, code),
             Machine::Other(machine) => machine.handle_response(now, code),
-            Machine::Resolving => return,
+            Machine::Resolving { .. } => return,
         };
         if effect.send == Some(Send::Ack)
             && let (Some(hop), Some(via)) = (txn.hop, &txn.via)
@@ -265,7 +276,11 @@ impl Endpoint {
         let effect = match &mut txn.machine {
             Machine::Invite(machine) => machine.handle_timeout(now),
             Machine::Other(machine) => machine.handle_timeout(now),
-            Machine::Resolving => Effect::NOTHING,
+            Machine::Resolving { give_up } if *give_up <= now => {
+                self.client_failed(now, id, Failure::Unresolved);
+                return;
+            }
+            Machine::Resolving { .. } => Effect::NOTHING,
         };
         if let (Some(Send::Again), Some(hop)) = (effect.send, txn.hop) {
             self.transmits.push_back(hop.transmit(txn.bytes.clone()));
@@ -283,10 +298,20 @@ impl Endpoint {
         let effect = match &mut txn.machine {
             Machine::Invite(machine) => machine.handle_transport_error(),
             Machine::Other(machine) => machine.handle_transport_error(),
-            Machine::Resolving => return,
+            Machine::Resolving { .. } => return,
         };
         if effect.tell == Some(Tell::Transport) {
             self.client_failed(now, id, Failure::Transport);
+        }
+        self.settle_client(id);
+    }
+
+    /// Nobody waits for the outcome of a request any more. One that has not left stays here.
+    pub(crate) fn abandon_client(&mut self, now: Instant, id: ClientTxnId) {
+        match self.clients.get_mut(id).map(|txn| &mut txn.machine) {
+            Some(Machine::Resolving { .. }) => self.drop_client(id),
+            Some(Machine::Invite(machine)) => machine.abandon(now),
+            _ => {}
         }
         self.settle_client(id);
     }
@@ -357,7 +382,7 @@ impl Endpoint {
 
     /// Answers a challenge (section 22.2): the same request under a new branch and CSeq takes the
     /// place of the refused one. A second challenge is answered only where it says that the nonce was
-    /// stale, a third never, and none for a call that is being cancelled.
+    /// stale, a third never, and none for a call that is being cancelled or has ended.
     fn met_challenge(
         &mut self,
         now: Instant,
@@ -378,7 +403,10 @@ impl Endpoint {
         };
         let (purpose, usage_id, challenges) = (txn.purpose, txn.usage, txn.challenges);
         let usage = usage_id.and_then(|id| self.usages.get_mut(id));
-        if usage.as_ref().is_some_and(|usage| usage.is_cancelling()) {
+        let is_over = usage
+            .as_ref()
+            .map_or_else(|| usage_id.is_some(), |usage| usage.is_over_for(purpose));
+        if is_over {
             return false;
         }
         let (method, uri) = (&txn.out.method, &txn.out.request_uri);
@@ -428,7 +456,7 @@ impl Endpoint {
         let (over, next) = match &txn.machine {
             Machine::Invite(machine) => (machine.is_terminated(), machine.poll_timeout()),
             Machine::Other(machine) => (machine.is_terminated(), machine.poll_timeout()),
-            Machine::Resolving => (false, None),
+            Machine::Resolving { give_up } => (false, Some(*give_up)),
         };
         if over {
             self.drop_client(id);

@@ -88,8 +88,11 @@ impl Endpoint {
         usage.phase = Phase::Ending;
         usage.retry = None;
         usage.bye_after_ack = None;
-        let open_in = usage.open_in.take();
+        let (open_in, open_out) = (usage.open_in.take(), usage.open_out.take());
         self.settle_usage(id);
+        if let Some(txn) = open_out {
+            self.abandon_client(now, txn);
+        }
         if let Some(txn) = open_in {
             self.refuse(now, txn, 487, Vec::new());
         }
@@ -113,8 +116,11 @@ impl Endpoint {
         let ending = matches!(usage.phase, Phase::Ending) || usage.bye_after_ack.is_some();
         let open_out = usage.open_out.take();
         // The outcome of a re-INVITE, or of our own BYE that crossed this one, interests nobody now.
-        if let Some(txn) = open_out.and_then(|txn| self.clients.get_mut(txn)) {
-            txn.purpose = Purpose::Silent;
+        if let Some(id) = open_out {
+            if let Some(txn) = self.clients.get_mut(id) {
+                txn.purpose = Purpose::Silent;
+            }
+            self.abandon_client(now, id);
         }
         self.remove_usage(now, id);
         let message = Box::new(message);

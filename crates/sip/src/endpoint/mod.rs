@@ -143,18 +143,14 @@ impl Endpoint {
         }
     }
 
-    /// The resolver's answer. The first address is taken.
+    /// The resolver's answer. The first address that one of our listeners can reach is taken.
     pub fn handle_resolved(
         &mut self,
         now: Instant,
         id: ResolveId,
         result: Result<Vec<(Transport, SocketAddr)>, ResolveError>,
     ) {
-        self.client_resolved(
-            now,
-            id.0,
-            result.ok().and_then(|found| found.first().copied()),
-        );
+        self.client_resolved(now, id.0, result.unwrap_or_default());
     }
 
     /// Does what is due; nothing when nothing is.

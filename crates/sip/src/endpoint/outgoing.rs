@@ -93,10 +93,21 @@ impl Outgoing {
             to: to.to_owned(),
             ..self.without_body()
         };
-        ack.begin("ACK", via)
-            .header(Name::MaxForwards, MAX_FORWARDS)
-            .finish()
-            .into()
+        let writer = ack
+            .begin("ACK", via)
+            .header(Name::MaxForwards, MAX_FORWARDS);
+        finish(writer, &self.credentials(), None)
+    }
+
+    /// The credentials shown, which the ACK of an INVITE repeats (section 22.1).
+    pub(crate) fn credentials(&self) -> Fields {
+        let is_credential = |field: &&HeaderField| {
+            matches!(
+                field,
+                HeaderField::Known(Name::Authorization | Name::ProxyAuthorization, _)
+            )
+        };
+        self.fields.iter().filter(is_credential).cloned().collect()
     }
 
     /// Where this request goes.

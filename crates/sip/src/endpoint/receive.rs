@@ -40,10 +40,19 @@ impl Endpoint {
         }
         self.servers.len() >= self.config.max_transactions
             && match method {
-                Method::Bye => self.usage_of(message).is_none(),
+                Method::Bye => !self.ends_a_call(message),
                 Method::Cancel => self.cancelled_by(message).is_none(),
                 _ => true,
             }
+    }
+
+    /// Whether a BYE would be taken.
+    fn ends_a_call(&self, bye: &Incoming) -> bool {
+        let usage = self.usage_of(bye).and_then(|id| self.usages.get(id));
+        usage.is_some_and(|usage| {
+            let cseq = bye.cseq().ok().map(|cseq| cseq.number);
+            !matches!(usage.phase, Phase::Calling(_)) && cseq >= usage.dialog.remote_cseq
+        })
     }
 
     fn on_new_request(&mut self, now: Instant, flow: Flow, key: Box<str>, message: Incoming) {

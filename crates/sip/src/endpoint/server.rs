@@ -294,7 +294,10 @@ impl Endpoint {
             writer.push(Name::To, format_args!("{to};tag={local_tag}"));
         }
         writer = writer.copy(request, Name::CallId).copy(request, Name::CSeq);
-        if code > 100 {
+        if code == 100 {
+            // Section 8.2.6.1.
+            writer = writer.copy(request, Name::Timestamp);
+        } else {
             writer.push(Name::Server, &self.config.user_agent);
         }
         finish(writer, &says.fields, says.body.as_ref())

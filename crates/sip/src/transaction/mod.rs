@@ -14,6 +14,9 @@
 
 mod client;
 mod server;
+#[cfg(test)]
+#[rustfmt::skip] // A row a line.
+mod table;
 
 use std::time::{Duration, Instant};
 
