@@ -8,6 +8,7 @@
 use std::borrow::Cow;
 
 use rsip::SipMessage;
+use rsip::param::Tag;
 use rsip::prelude::*;
 
 use crate::message::{Sip, parameter, uri_of};
@@ -72,20 +73,14 @@ fn start_line(ours: &Sip, theirs: &SipMessage) -> Vec<Compared> {
 fn headers(ours: &Sip, theirs: &SipMessage) -> Vec<Compared> {
     let (number, method) = ours.cseq();
     let cseq = theirs.cseq_header().and_then(ToTypedHeader::typed);
-    let mut compared = vec![
-        (
-            "Call-ID",
-            ours.must("call-id").to_owned(),
-            theirs
-                .call_id_header()
-                .map(|header| header.value().to_owned()),
-        ),
-        (
-            "CSeq",
-            format!("{number} {method}"),
-            cseq.map(|cseq| format!("{} {}", cseq.seq, cseq.method)),
-        ),
-    ];
+    let call_id = theirs
+        .call_id_header()
+        .map(|header| header.value().to_owned());
+    let mut compared = vec![("Call-ID", ours.must("call-id").to_owned(), call_id)];
+    if KNOWN_METHODS.contains(&method) {
+        let read = cseq.map(|cseq| format!("{} {}", cseq.seq, cseq.method));
+        compared.push(("CSeq", format!("{number} {method}"), read));
+    }
     let plain = |name: &str| !ours.must(name).contains('[');
     if plain("via") {
         let via = theirs.via_header().and_then(ToTypedHeader::typed);
@@ -94,12 +89,12 @@ fn headers(ours: &Sip, theirs: &SipMessage) -> Vec<Compared> {
     }
     if plain("from") {
         let from = theirs.from_header().and_then(ToTypedHeader::typed);
-        let read = from.map(|from| address(&from.uri, from.tag().map(ToString::to_string)));
+        let read = from.map(|from| address(&from.uri, from.tag().map(Tag::value)));
         compared.push(("From", ours_of(ours.must("from")), read));
     }
     if plain("to") {
         let to = theirs.to_header().and_then(ToTypedHeader::typed);
-        let read = to.map(|to| address(&to.uri, to.tag().map(ToString::to_string)));
+        let read = to.map(|to| address(&to.uri, to.tag().map(Tag::value)));
         compared.push(("To", ours_of(ours.must("to")), read));
     }
     if plain("contact") && ours.all("contact").count() == 1 {
@@ -134,8 +129,8 @@ fn ours_of(value: &str) -> String {
     format!("{uri} {}", parameter(value, "tag").unwrap_or("-"))
 }
 
-fn address(uri: &rsip::Uri, tag: Option<String>) -> String {
-    format!("{uri} {}", tag.as_deref().unwrap_or("-"))
+fn address(uri: &rsip::Uri, tag: Option<&str>) -> String {
+    format!("{uri} {}", tag.unwrap_or("-"))
 }
 
 fn debug(value: &impl std::fmt::Debug) -> String {
@@ -163,7 +158,7 @@ mod tests {
             ("CSeq: 1 INVITE", "CSeq: one INVITE"),
             (
                 "From: \"Alice\" <sip:alice@192.0.2.1>",
-                "From: \"Alice <sip:alice@192.0.2.1>",
+                "From: <sip:alice@192.0.2.1",
             ),
             ("Call-ID: a@b\r\n", ""),
         ];

@@ -28,7 +28,7 @@ use sip::{FailedFlow, Flow, Resolve, ResolveError, Transport};
 #[derive(Debug)]
 enum Later {
     Prepared(Prepare),
-    Media(MediaEvent),
+    Media(Box<MediaEvent>),
     Resolved(Resolve),
 }
 
@@ -272,7 +272,7 @@ impl Server {
         let fault = match command {
             MediaCommand::Start { session, spec } => {
                 let fault = self.fault_of(&spec);
-                self.plan(now, Later::Media(MediaEvent::Started { session }));
+                self.plan(now, Later::Media(Box::new(MediaEvent::Started { session })));
                 let twice = self.sessions.insert(session, spec).is_some();
                 fault.or_else(|| twice.then(|| "started twice".to_owned()))
             }
@@ -284,7 +284,10 @@ impl Server {
             MediaCommand::Stop { session } => {
                 self.taps.remove(&session);
                 let stats = [LegStats::default(); 2];
-                self.plan(now, Later::Media(MediaEvent::Stopped { session, stats }));
+                self.plan(
+                    now,
+                    Later::Media(Box::new(MediaEvent::Stopped { session, stats })),
+                );
                 let known = self.sessions.remove(&session).is_some();
                 (!known).then(|| "stopped before it began".to_owned())
             }

@@ -59,7 +59,7 @@ pub fn findings(source: &str) -> Vec<Finding> {
             found.push(Finding {
                 line: index + 1,
                 name: name.to_owned(),
-            })
+            });
         };
         for (name, _) in FORBIDDEN {
             if contains_word(line, name) {

@@ -51,7 +51,7 @@ fn before_anything_came_back() {
 fn while_the_callee_has_said_trying_only() {
     let mut scene = Scene::lab(1);
     scene.with(scene.callee, |ua, _| {
-        ua.habits.invite = Script::default().then(2, 100)
+        ua.habits.invite = Script::default().then(2, 100);
     });
     scene.call("bridge");
     scene.cancel_at(1_000);
@@ -80,7 +80,7 @@ fn while_the_callee_has_said_nothing() {
 fn the_callee_answers_late_after_it_said_nothing_at_the_cancel() {
     let mut scene = Scene::lab(1);
     scene.with(scene.callee, |ua, _| {
-        ua.habits.invite = Script::default().then_sdp(3_000, 200)
+        ua.habits.invite = Script::default().then_sdp(3_000, 200);
     });
     scene.call("bridge");
     scene.cancel_at(1_000);
@@ -93,7 +93,7 @@ fn the_callee_answers_late_after_it_said_nothing_at_the_cancel() {
 fn during_early_media() {
     let mut scene = Scene::lab(1);
     scene.with(scene.callee, |ua, _| {
-        ua.habits.invite = Script::default().then_sdp(10, 183)
+        ua.habits.invite = Script::default().then_sdp(10, 183);
     });
     scene.call("bridge");
     scene.cancel_at(2_000);
@@ -146,7 +146,7 @@ fn crossing_the_callees_answer() {
 fn a_moment_before_the_callees_answer_arrives() {
     let mut scene = Scene::lab(1);
     scene.with(scene.callee, |ua, _| {
-        ua.habits.invite = Script::answer_after(1_000)
+        ua.habits.invite = Script::answer_after(1_000);
     });
     scene.call("bridge");
     // The answer leaves at 1,020 ms and comes to us at 1,030 ms; the CANCEL comes at 1,025 ms.
@@ -161,7 +161,7 @@ fn a_moment_before_the_callees_answer_arrives() {
 fn too_late() {
     let mut scene = Scene::lab(1);
     scene.with(scene.callee, |ua, _| {
-        ua.habits.invite = Script::answer_after(1_000)
+        ua.habits.invite = Script::answer_after(1_000);
     });
     scene.call("bridge");
     // Our 200 leaves at 1,030 ms and comes to the caller at 1,040 ms.

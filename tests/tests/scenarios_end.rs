@@ -142,7 +142,7 @@ fn a_caller_that_never_acknowledges_is_hung_up() {
 fn the_caller_is_gone_before_the_answer() {
     let mut scene = Scene::lab(1);
     scene.with(scene.callee, |ua, _| {
-        ua.habits.invite = Script::answer_after(2_000)
+        ua.habits.invite = Script::answer_after(2_000);
     });
     scene.call("bridge");
     scene.dies_at(1_000, scene.caller);
@@ -187,7 +187,7 @@ fn a_callee_that_forgot_the_call_answers_481() {
     let mut scene = Scene::lab(1);
     scene.call("bridge");
     scene.at(3_000, scene.callee, |ua, _| {
-        ua.dialog_mut(0).local_tag = "forgotten".to_owned()
+        ua.dialog_mut(0).local_tag = "forgotten".to_owned();
     });
     scene.bye_at(5_000, scene.caller);
     scene.may_hang(scene.callee);

@@ -136,7 +136,7 @@ fn each_repeated_answer_is_acknowledged() {
     let route = "<sip:proxy@192.0.2.20;lr>";
     let mut scene = Scene::lab(1);
     scene.with(scene.callee, |ua, _| {
-        ua.habits.record_route = Some(route.to_owned())
+        ua.habits.record_route = Some(route.to_owned());
     });
     scene.lose(scene.server, scene.callee, "ACK", Nth::First(4));
     scene.call("bridge");
@@ -231,10 +231,10 @@ fn a_reinvite_without_offer_gets_ours() {
     let mut scene = Scene::lab(1);
     scene.call("bridge");
     scene.at(2_000, scene.caller, |ua, now| {
-        ua.reinvite_without_offer(now, 0)
+        ua.reinvite_without_offer(now, 0);
     });
     scene.at(4_000, scene.callee, |ua, now| {
-        ua.reinvite_without_offer(now, 0)
+        ua.reinvite_without_offer(now, 0);
     });
     scene.bye_at(6_000, scene.caller);
     scene.run(5_000);
@@ -249,7 +249,7 @@ fn the_callee_holds_and_resumes() {
     let callee = scene.callee;
     scene.call("bridge");
     offer_at(&mut scene, 2_000, callee, |media| {
-        media.direction = Some("sendonly")
+        media.direction = Some("sendonly");
     });
     offer_at(&mut scene, 7_000, callee, |media| media.direction = None);
     scene.bye_at(12_000, callee);
@@ -269,10 +269,10 @@ fn the_caller_holds_and_resumes() {
     let caller = scene.caller;
     scene.call("bridge");
     offer_at(&mut scene, 2_000, caller, |media| {
-        media.direction = Some("inactive")
+        media.direction = Some("inactive");
     });
     offer_at(&mut scene, 7_000, caller, |media| {
-        media.direction = Some("sendrecv")
+        media.direction = Some("sendrecv");
     });
     scene.bye_at(12_000, caller);
     scene.run(4_000);
@@ -311,10 +311,10 @@ fn a_hold_by_address_zero() {
     let callee = scene.callee;
     scene.call("bridge");
     offer_at(&mut scene, 2_000, callee, |media| {
-        media.address = "0.0.0.0".to_owned()
+        media.address = "0.0.0.0".to_owned();
     });
     offer_at(&mut scene, 7_000, callee, |media| {
-        media.address = "192.0.2.21".to_owned()
+        media.address = "192.0.2.21".to_owned();
     });
     scene.bye_at(12_000, callee);
     scene.run(4_000);
@@ -333,10 +333,10 @@ fn a_call_answered_here_is_held_refreshed_and_resumed() {
     let caller = scene.caller;
     scene.call("echo");
     offer_at(&mut scene, 2_000, caller, |media| {
-        media.direction = Some("sendonly")
+        media.direction = Some("sendonly");
     });
     scene.at(4_000, caller, |ua, now| {
-        ua.request_in(now, 0, "UPDATE", &[], None)
+        ua.request_in(now, 0, "UPDATE", &[], None);
     });
     offer_at(&mut scene, 7_000, caller, |media| media.direction = None);
     scene.bye_at(12_000, caller);
@@ -359,7 +359,7 @@ fn both_sides_offer_at_once() {
     let (caller, callee) = (scene.caller, scene.callee);
     scene.call("bridge");
     offer_at(&mut scene, 3_000, caller, |media| {
-        media.direction = Some("sendonly")
+        media.direction = Some("sendonly");
     });
     offer_at(&mut scene, 3_005, callee, |media| media.port = 41_000);
     scene.bye_at(20_000, caller);
@@ -398,7 +398,7 @@ fn one_side_offers_twice_before_an_answer() {
     });
     scene.call("bridge");
     offer_at(&mut scene, 3_000, caller, |media| {
-        media.direction = Some("sendonly")
+        media.direction = Some("sendonly");
     });
     scene.at(3_500, caller, |ua, now| ua.reinvite_without_offer(now, 0));
     scene.bye_at(20_000, caller);
@@ -420,11 +420,11 @@ fn a_hold_that_the_other_side_refuses_changes_nothing() {
     let mut scene = Scene::lab(1);
     let caller = scene.caller;
     scene.with(scene.callee, |ua, _| {
-        ua.habits.reinvites.push_back(Script::refuse(488))
+        ua.habits.reinvites.push_back(Script::refuse(488));
     });
     scene.call("bridge");
     offer_at(&mut scene, 2_000, caller, |media| {
-        media.direction = Some("sendonly")
+        media.direction = Some("sendonly");
     });
     scene.bye_at(12_000, caller);
     scene.run(4_000);
@@ -446,7 +446,7 @@ fn messages_of_a_hold_are_lost() {
         scene.lose(b, a, "200 (INVITE)", Nth::One(1));
     }
     offer_at(&mut scene, 2_000, caller, |media| {
-        media.direction = Some("sendonly")
+        media.direction = Some("sendonly");
     });
     scene.bye_at(20_000, caller);
     scene.run(15_000);
@@ -461,7 +461,7 @@ fn the_other_side_dies_and_a_hold_finds_out() {
     scene.call("bridge");
     scene.dies_at(2_000, scene.callee);
     offer_at(&mut scene, 3_000, caller, |media| {
-        media.direction = Some("sendonly")
+        media.direction = Some("sendonly");
     });
     scene.finish();
     assert_eq!(
@@ -589,7 +589,7 @@ fn direct_media_passes_descriptions_as_they_are() {
     scene.call("nomedia");
     let callee = scene.callee;
     offer_at(&mut scene, 2_000, callee, |media| {
-        media.direction = Some("sendonly")
+        media.direction = Some("sendonly");
     });
     scene.bye_at(5_000, scene.caller);
     scene.finish();
@@ -610,7 +610,7 @@ fn direct_media_with_an_offer_that_comes_late() {
     scene.with(scene.caller, |ua, _| ua.habits.offers = false);
     scene.call("nomedia");
     scene.at(2_000, scene.callee, |ua, now| {
-        ua.reinvite_without_offer(now, 0)
+        ua.reinvite_without_offer(now, 0);
     });
     scene.bye_at(5_000, scene.caller);
     scene.finish();
@@ -636,7 +636,7 @@ fn a_clip_that_ends_ends_the_call() {
     let mut scene = Scene::office(1);
     scene.call("9199");
     scene.run(3_000);
-    scene.with_server(|server, now| server.finish_clips(now));
+    scene.with_server(tandem_tests::server::Server::finish_clips);
     scene.finish();
     assert_eq!(scene.alice().count("BYE"), 1);
 }
@@ -646,7 +646,7 @@ fn media_that_fails_ends_the_call() {
     let mut scene = Scene::lab(1);
     scene.call("bridge");
     scene.run(3_000);
-    scene.with_server(|server, now| server.fail_media(now));
+    scene.with_server(tandem_tests::server::Server::fail_media);
     scene.finish();
     assert_eq!(
         (scene.alice().count("BYE"), scene.bob().count("BYE")),
