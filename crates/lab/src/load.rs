@@ -170,7 +170,7 @@ pub fn growth(
     };
     let first = Load::short(first, rate).run(server, None, place, seed)?;
     let before = look()?;
-    let others = Load::short(others, rate).run(server, None, place, seed ^ 1)?;
+    let others = Load::short(others, rate).run(server, None, place, seed)?;
     let after = look()?;
     Ok(Growth {
         before,
