@@ -106,7 +106,8 @@ impl fmt::Display for PortRange {
 /// A bound port pair, held until [`PortPool::release`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease {
-    /// What commands and shards call it; not used again soon after release.
+    /// What commands and shards call it: a place, dense from 0, in the low 20 bits, and above it
+    /// how often that place was lent, so that an old id never means a new lease.
     pub port: u32,
     /// Where RTP is received: an even port.
     pub rtp: SocketAddr,
@@ -163,7 +164,7 @@ struct Held {
     socket: Arc<UdpSocket>,
 }
 
-/// Bits of a port id that say which slot; the rest counts how often the slot was used.
+/// Bits of a port id that say which slot; the rest counts how often the slot was lent.
 const SLOT_BITS: u32 = 20;
 const SLOT_MASK: u32 = (1 << SLOT_BITS) - 1;
 
