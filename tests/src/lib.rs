@@ -9,9 +9,16 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod binary;
 pub mod description;
 pub mod live;
 pub mod message;
+pub mod outside;
+pub mod peers;
+pub mod ports;
+pub mod process;
+pub mod scene;
+pub mod server;
 pub mod source;
 pub mod ua;
 pub mod workspace;

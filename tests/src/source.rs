@@ -59,7 +59,7 @@ pub fn findings(source: &str) -> Vec<Finding> {
             found.push(Finding {
                 line: index + 1,
                 name: name.to_owned(),
-            })
+            });
         };
         for (name, _) in FORBIDDEN {
             if contains_word(line, name) {
@@ -119,18 +119,30 @@ fn module_home(path: &Path) -> PathBuf {
 
 /// Modules in files of their own that `#[cfg(test)]` stands before.
 fn test_modules(text: &str) -> Vec<String> {
-    let lines: Vec<_> = text.lines().map(str::trim).collect();
-    lines
-        .windows(2)
-        .filter(|pair| pair[0] == "#[cfg(test)]")
-        .filter_map(|pair| {
-            pair[1]
-                .strip_suffix(';')?
-                .rsplit_once("mod ")
-                .map(|(_, name)| name)
-        })
-        .map(str::to_owned)
+    let lines: Vec<_> = text.lines().collect();
+    (0..lines.len())
+        .filter_map(|index| test_module_at(&lines, index)?.strip_suffix(';'))
+        .filter_map(|declaration| declaration.rsplit_once("mod "))
+        .map(|(_, name)| name.to_owned())
         .collect()
+}
+
+/// The declaration of the module that `#[cfg(test)]` in this line stands before, further
+/// attributes between them.
+fn test_module_at<'a>(lines: &[&'a str], index: usize) -> Option<&'a str> {
+    if lines[index].trim() != "#[cfg(test)]" {
+        return None;
+    }
+    let mut open = 0;
+    for line in &lines[index + 1..] {
+        let line = line.trim();
+        if open == 0 && !line.starts_with("#[") {
+            return (line.contains("mod ") && line.ends_with(['{', ';'])).then_some(line);
+        }
+        open += line.matches(['[', '(']).count();
+        open = open.saturating_sub(line.matches([']', ')']).count());
+    }
+    None
 }
 
 /// The text up to its test module, comments blanked out, line by line.
@@ -139,10 +151,7 @@ fn shipped_code(source: &str) -> String {
     let mut test = false;
     let lines: Vec<_> = source.lines().collect();
     for (index, line) in lines.iter().enumerate() {
-        let opens = line.trim() == "#[cfg(test)]"
-            && lines
-                .get(index + 1)
-                .is_some_and(|next| next.contains("mod ") && next.ends_with('{'));
+        let opens = test_module_at(&lines, index).is_some_and(|module| module.ends_with('{'));
         // By convention tests come last in a file; what follows them is not looked for.
         test |= opens && !line.starts_with(' ');
         if !test {

@@ -72,9 +72,7 @@ fn nothing_points_up() {
         let allowed: &[&str] = match row.layer.as_str() {
             "core" => &["core"],
             "shell" => &["core", "shell"],
-            "mirror" => &["core", "shell", "mirror"],
-            "binary" => &["core", "shell", "mirror"],
-            "tests" => &["core", "shell", "mirror"],
+            "mirror" | "binary" | "tests" => &["core", "shell", "mirror"],
             other => panic!("{name} has the unknown layer {other}"),
         };
         for import in &row.imports {

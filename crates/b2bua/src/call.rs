@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use dialplan::{Bridge, MediaMode, RecordSpec};
 use media::command::{Program, Side};
-use sip::{Failure, UsageId};
+use sip::{Failure, Flow, Incoming, UsageId};
 
 use crate::cause::Cause;
+use crate::headers::{self, Parties};
 use crate::negotiate::LegMedia;
 use crate::output::CallId;
 use crate::table::State;
@@ -64,7 +65,7 @@ pub(crate) struct Call {
 #[derive(Debug)]
 pub(crate) struct LegA {
     pub(crate) usage: UsageId,
-    pub(crate) invite: Box<sip::Incoming>,
+    pub(crate) invite: Box<Incoming>,
     /// The provisional response to be passed on next.
     pub(crate) provisional: u16,
 }
@@ -97,8 +98,11 @@ pub(crate) struct Refusal {
 pub(crate) struct Renegotiation {
     /// Who asked.
     pub(crate) from: Side,
-    /// Its description as it came; `None` for an offerless re-INVITE on a direct bridge.
+    /// Its description as it came; `None` for an offerless re-INVITE on a direct bridge, and when
+    /// the other side is only brought back to what stood before.
     pub(crate) offer: Option<sdp::Session>,
+    /// The one who asked has taken it back.
+    pub(crate) cancelled: bool,
 }
 
 /// What the record will tell.
@@ -116,6 +120,26 @@ pub(crate) struct Facts {
     pub(crate) end: Option<Instant>,
     pub(crate) acked: bool,
     pub(crate) recordings: Vec<String>,
+}
+
+impl Facts {
+    /// What is known when the INVITE comes.
+    pub(crate) fn new(now: Instant, parties: &Parties, invite: &Incoming, flow: &Flow) -> Self {
+        Self {
+            caller: parties.caller_user.clone(),
+            callee: parties.called_user.clone(),
+            source: headers::source(flow),
+            call_id: invite.call_id().unwrap_or_default().to_owned(),
+            rule: "(not asked)".to_owned(),
+            action: "refuse",
+            setup: now,
+            ringing: None,
+            answer: None,
+            end: None,
+            acked: false,
+            recordings: Vec::new(),
+        }
+    }
 }
 
 impl Call {

@@ -412,6 +412,9 @@ impl B2bua {
             Event::Reinvite { usage, message } => {
                 self.with_call(usage, |me, id| me.on_reinvite(now, id, usage, &message));
             }
+            Event::ReinviteCancelled { usage } => {
+                self.with_call(usage, |me, id| me.on_reinvite_cancelled(id, usage));
+            }
             Event::ReinviteAnswered { usage, message } => {
                 self.with_call(usage, |me, id| {
                     me.on_reinvite_answered(now, id, usage, &message);

@@ -82,6 +82,10 @@ impl B2bua {
             .flatten()
             .is_some_and(|answer| call.media[answered.index()].accept(answer).is_ok());
         self.endpoint.ack(now, usage, None);
+        if asked.cancelled {
+            self.restore(now, id, answered, &asked);
+            return;
+        }
         let body = if taken {
             self.answer_again(id, asked)
         } else {
@@ -93,6 +97,39 @@ impl B2bua {
                 self.sync_media(id);
             }
             Err(status) => self.respond_reinvite(now, first, status, None),
+        }
+    }
+
+    /// The one who asked took its re-INVITE back; the other side's answer is still to come.
+    pub(crate) fn on_reinvite_cancelled(&mut self, id: CallId, usage: UsageId) {
+        let Some(call) = self.call_mut(id) else {
+            return;
+        };
+        let side = call.side(usage);
+        if let Some(asked) = call
+            .renegotiation
+            .as_mut()
+            .filter(|asked| asked.from == side)
+        {
+            asked.cancelled = true;
+        }
+    }
+
+    /// The other side has agreed to what was taken back meanwhile: it is offered what stood before.
+    fn restore(&mut self, now: Instant, id: CallId, side: Side, asked: &Renegotiation) {
+        self.sync_media(id);
+        let Some(call) = self.call_mut(id) else {
+            return;
+        };
+        let first = call.media[asked.from.index()].agreed.as_ref();
+        let direction = first.map(|agreed| agreed.direction.reversed());
+        if let (Some(direction), true) = (direction, asked.offer.is_some()) {
+            let nobody = Renegotiation {
+                from: asked.from,
+                offer: None,
+                cancelled: true,
+            };
+            self.ask_other(now, id, side, direction, nobody);
         }
     }
 
@@ -169,29 +206,10 @@ impl B2bua {
         let renegotiation = Renegotiation {
             from: side,
             offer: Some(offer),
+            cancelled: false,
         };
-        if concerns_other {
-            let formats = call.media[other.index()]
-                .agreed
-                .as_ref()
-                .map(sdp::Agreed::recv_formats_with_events)
-                .unwrap_or_default();
-            let direction = asked.expect("checked above");
-            let body = call.media[other.index()].offer(formats, direction);
-            let Some(target) = call.usage(other) else {
-                return;
-            };
-            call.renegotiation = Some(renegotiation);
-            let body = Some(headers::sdp(body));
-            if self
-                .endpoint
-                .reinvite(now, target, Vec::new(), body)
-                .is_err()
-            {
-                if let Some(call) = self.call_mut(id) {
-                    call.renegotiation = None;
-                    call.media[other.index()].withdraw();
-                }
+        if let (Some(asked), true) = (asked, concerns_other) {
+            if !self.ask_other(now, id, other, asked, renegotiation) {
                 self.respond_reinvite(now, usage, 491, None);
             }
             return;
@@ -203,6 +221,38 @@ impl B2bua {
             }
             Err(status) => self.respond_reinvite(now, usage, status, None),
         }
+    }
+
+    /// Offers the other side its own formats in a new direction; false where that has to wait.
+    fn ask_other(
+        &mut self,
+        now: Instant,
+        id: CallId,
+        other: Side,
+        direction: sdp::Direction,
+        asked: Renegotiation,
+    ) -> bool {
+        let Some(call) = self.call_mut(id) else {
+            return true;
+        };
+        let Some(target) = call.usage(other) else {
+            return true;
+        };
+        let agreed = call.media[other.index()].agreed.as_ref();
+        let formats = agreed
+            .map(sdp::Agreed::recv_formats_with_events)
+            .unwrap_or_default();
+        let body = headers::sdp(call.media[other.index()].offer(formats, direction));
+        call.renegotiation = Some(asked);
+        let sent = self
+            .endpoint
+            .reinvite(now, target, Vec::new(), Some(body))
+            .is_ok();
+        if let (false, Some(call)) = (sent, self.call_mut(id)) {
+            call.renegotiation = None;
+            call.media[other.index()].withdraw();
+        }
+        sent
     }
 
     /// Our answer to one side's offer, with the direction that the other side allows.
@@ -250,7 +300,11 @@ impl B2bua {
         let (Some(usage), Some(target)) = (call.usage(side), call.usage(side.other())) else {
             return;
         };
-        call.renegotiation = Some(Renegotiation { from: side, offer });
+        call.renegotiation = Some(Renegotiation {
+            from: side,
+            offer,
+            cancelled: false,
+        });
         let body = headers::body(message);
         if self
             .endpoint

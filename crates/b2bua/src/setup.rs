@@ -2,7 +2,7 @@
 //!
 //! Sources: RFC 3261 sections 13 and 9, RFC 3264, RFC 3960 (early media).
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use dialplan::{Action as Plan, Query};
 use media::command::{Program, Side};
@@ -18,7 +18,7 @@ use crate::output::{CallId, Output, Prepare, PrepareError, Prepared};
 use crate::table::{Input, State};
 
 impl B2bua {
-    /// A new INVITE outside any dialog.
+    /// A new INVITE outside any dialog: refused here, or made a call by the dialplan.
     pub(crate) fn on_invite(
         &mut self,
         now: Instant,
@@ -26,128 +26,85 @@ impl B2bua {
         message: Box<Incoming>,
         flow: Flow,
     ) {
+        let parties = headers::Parties::of(&message);
+        let mut facts = Facts::new(now, &parties, &message, &flow);
         if self.draining || self.calls.len() >= self.config.max_calls {
-            let fields = vec![retry_after()];
-            self.reject_usage(now, usage, 503, None, fields);
+            let why = if self.draining { "draining" } else { "full" };
+            let cause = Cause::from_status(Party::Server, 503, why);
+            self.refuse(now, usage, facts, cause, None, vec![retry_after()]);
             return;
         }
         let offer = match headers::description(&message) {
             Ok(offer) => offer,
             Err(status) => {
-                let mut fields = Vec::new();
-                if status == 415 {
-                    fields.push(HeaderField::Known(
-                        Name::Accept,
-                        "application/sdp".to_owned(),
-                    ));
-                }
-                self.reject_usage(now, usage, status, None, fields);
+                let accept = HeaderField::Known(Name::Accept, "application/sdp".to_owned());
+                let fields = if status == 415 {
+                    vec![accept]
+                } else {
+                    Vec::new()
+                };
+                let cause = Cause::from_status(Party::Caller, status, "unusable body");
+                self.refuse(now, usage, facts, cause, None, fields);
                 return;
             }
         };
-        let query = headers::Parties::of(&message);
         let decision = self.plan.decide(&Query {
-            called_user: &query.called_user,
-            called_host: &query.called_host,
-            caller_user: &query.caller_user,
-            caller_host: &query.caller_host,
+            called_user: &parties.called_user,
+            called_host: &parties.called_host,
+            caller_user: &parties.caller_user,
+            caller_host: &parties.caller_host,
             source: flow.remote.ip(),
             method: "INVITE",
             header: &|name| message.header_named(name).map(str::to_owned),
         });
-        let facts = Facts {
-            caller: query.caller_user,
-            callee: query.called_user,
-            source: headers::source(&flow),
-            call_id: message.call_id().unwrap_or_default().to_owned(),
-            rule: decision.rule_name(),
-            action: decision.action.name(),
-            setup: now,
-            ringing: None,
-            answer: None,
-            end: None,
-            acked: false,
-            recordings: Vec::new(),
-        };
-        tracing::info!(
-            caller = %facts.caller, callee = %facts.callee, source = %facts.source,
-            rule = %facts.rule, action = facts.action, "call"
-        );
-        let mut longest = None;
-        let (kind, clip) = match decision.action {
+        facts.rule = decision.rule_name();
+        facts.action = decision.action.name();
+        match decision.action {
             Plan::Reject { code, reason } => {
-                self.reject_usage(now, usage, code, reason.as_deref(), Vec::new());
-                self.record_refused(
-                    now,
-                    facts,
-                    Cause::from_status(Party::Server, code, "rejected"),
-                );
-                return;
+                let cause = Cause::from_status(Party::Server, code, "rejected");
+                self.refuse(now, usage, facts, cause, reason.as_deref(), Vec::new());
             }
             Plan::Redirect { code, contacts } => {
-                let fields = contacts
+                let contacts = contacts
                     .into_iter()
-                    .map(|contact| HeaderField::Known(Name::Contact, contact))
-                    .collect();
-                self.reject_usage(now, usage, code, None, fields);
-                self.record_refused(
-                    now,
-                    facts,
-                    Cause::from_status(Party::Server, code, "redirected"),
-                );
-                return;
+                    .map(|c| HeaderField::Known(Name::Contact, c));
+                let cause = Cause::from_status(Party::Server, code, "redirected");
+                self.refuse(now, usage, facts, cause, None, contacts.collect());
             }
-            Plan::Bridge(bridge) => (Kind::Bridge(bridge), None),
-            Plan::Answer => (Kind::Local(Program::Silence), None),
-            Plan::Echo { delay } => (Kind::Local(Program::Echo { delay }), None),
-            Plan::Tone { hz, level_dbm0 } => (Kind::Local(Program::Tone { hz, level_dbm0 }), None),
-            Plan::Record { beep, max } => {
-                longest = max;
-                (Kind::Local(Program::Record { beep }), None)
+            action => {
+                let (kind, clip, longest) = plan_of(action);
+                let call = self.new_call(usage, message, facts, kind);
+                let call = Call {
+                    longest,
+                    record: decision.record,
+                    fields: decision.fields,
+                    ..call
+                };
+                self.open(now, call, offer, clip);
             }
-            Plan::Play { clip, repeat } => (
-                Kind::Local(Program::Play {
-                    clip: media::command::ClipId(0),
-                    repeat,
-                }),
-                Some(clip),
-            ),
-        };
-        let (record, fields) = (decision.record, decision.fields);
-        let id = self.next_call_id();
-        let ports = match &kind {
+        }
+    }
+
+    /// Takes a call in and asks the shell for what it needs.
+    fn open(
+        &mut self,
+        now: Instant,
+        mut call: Call,
+        offer: Option<sdp::Session>,
+        clip: Option<dialplan::Clip>,
+    ) {
+        let (id, usage, caller_user) = (call.id, call.a.usage, call.facts.caller.clone());
+        tracing::info!(
+            call = %id, caller = %call.facts.caller, callee = %call.facts.callee,
+            source = %call.facts.source, rule = %call.facts.rule, action = call.facts.action, "call"
+        );
+        let ports = match &call.kind {
             Kind::Local(_) => 1,
             kind if kind.is_direct() => 0,
             Kind::Bridge(_) => 2,
         };
-        let caller_user = facts.caller.clone();
-        let mut media = [0, 1].map(|_| LegMedia::new(self.rng.next_u64() >> 2));
-        media[0].remote = offer;
-        let key = self.calls.insert(Call {
-            id,
-            state: State::Preparing,
-            kind,
-            a: LegA {
-                usage,
-                invite: message,
-                provisional: 180,
-            },
-            branches: Vec::new(),
-            b: None,
-            refusal: None,
-            media,
-            media_started: false,
-            record,
-            longest,
-            fields,
-            recording: false,
-            renegotiation: None,
-            ack_owed: None,
-            direct_body: None,
-            deadline: None,
-            cause: None,
-            facts,
-        });
+        call.media[0].remote = offer;
+        let key = self.calls.insert(call);
         debug_assert_eq!(
             key, id.key as usize,
             "the slab fills the place it announced"
@@ -156,13 +113,63 @@ impl B2bua {
         if ports == 0 && clip.is_none() {
             self.prepared(now, id, Ok(Prepared::default()));
         } else {
-            self.outputs.push_back(Output::Prepare(Prepare {
+            let prepare = Prepare {
                 call: id,
                 ports,
                 clip,
                 caller_user,
-            }));
+            };
+            self.outputs.push_back(Output::Prepare(prepare));
         }
+    }
+
+    fn new_call(
+        &mut self,
+        usage: UsageId,
+        invite: Box<Incoming>,
+        facts: Facts,
+        kind: Kind,
+    ) -> Call {
+        Call {
+            id: self.next_call_id(),
+            state: State::Preparing,
+            kind,
+            a: LegA {
+                usage,
+                invite,
+                provisional: 180,
+            },
+            branches: Vec::new(),
+            b: None,
+            refusal: None,
+            // Session ids stay below 2^62: some readers take them as signed.
+            media: [0, 1].map(|_| LegMedia::new(self.rng.next_u64() >> 2)),
+            media_started: false,
+            record: None,
+            longest: None,
+            fields: Vec::new(),
+            recording: false,
+            renegotiation: None,
+            ack_owed: None,
+            direct_body: None,
+            deadline: None,
+            cause: None,
+            facts,
+        }
+    }
+
+    /// Refuses an INVITE that does not become a call, and writes its record.
+    fn refuse(
+        &mut self,
+        now: Instant,
+        usage: UsageId,
+        facts: Facts,
+        cause: Cause,
+        reason: Option<&str>,
+        fields: sip::Fields,
+    ) {
+        self.reject_usage(now, usage, cause.sip, reason, fields);
+        self.record_refused(now, facts, cause);
     }
 
     /// The shell's answer to what a call needs.
@@ -553,6 +560,26 @@ impl B2bua {
     ) {
         // The only error is that the caller has gone meanwhile, which is what we want.
         let _ = self.endpoint.reject(now, usage, code, reason, fields, None);
+    }
+}
+
+/// What a call does by the dialplan's action, the clip that it needs, and its longest duration.
+fn plan_of(action: Plan) -> (Kind, Option<dialplan::Clip>, Option<Duration>) {
+    let local = |program| (Kind::Local(program), None, None);
+    match action {
+        Plan::Bridge(bridge) => (Kind::Bridge(bridge), None, None),
+        Plan::Echo { delay } => local(Program::Echo { delay }),
+        Plan::Tone { hz, level_dbm0 } => local(Program::Tone { hz, level_dbm0 }),
+        Plan::Record { beep, max } => (Kind::Local(Program::Record { beep }), None, max),
+        Plan::Play { clip, repeat } => {
+            // The shell puts its number for the clip here.
+            let program = Program::Play {
+                clip: media::command::ClipId(0),
+                repeat,
+            };
+            (Kind::Local(program), Some(clip), None)
+        }
+        Plan::Answer | Plan::Reject { .. } | Plan::Redirect { .. } => local(Program::Silence),
     }
 }
 

@@ -63,21 +63,40 @@ pub(crate) fn leg(call: u32, side: Side) -> LegReport {
     }
 }
 
-/// A-law of these frames.
+/// A-law of these frames, none of them marked as the last.
 pub(crate) fn speech(
     key: MarkKey,
     call: u32,
     side: Side,
     frames: impl IntoIterator<Item = u32>,
 ) -> Vec<u8> {
+    write(
+        key,
+        call,
+        side,
+        frames.into_iter().map(|frame| (frame, false)),
+    )
+}
+
+/// A-law of a whole speech, the last three frames marked as such.
+pub(crate) fn whole_speech(key: MarkKey, call: u32, side: Side, frames: u32) -> Vec<u8> {
+    write(key, call, side, (0..frames).map(|n| (n, n + 3 >= frames)))
+}
+
+fn write(
+    key: MarkKey,
+    call: u32,
+    side: Side,
+    frames: impl Iterator<Item = (u32, bool)>,
+) -> Vec<u8> {
     let mut codes = Vec::new();
-    for frame in frames {
+    for (frame, last) in frames {
         let mut bytes = [0; FRAME_SAMPLES];
         let mark = Mark {
             call,
             side,
             frame,
-            last: false,
+            last,
             law: Law::A,
         };
         key.write(mark, &mut bytes);

@@ -26,6 +26,7 @@ pub mod driver;
 pub mod drops;
 #[cfg(test)]
 mod fixture;
+pub mod follow;
 mod framing;
 pub mod generator;
 pub mod hearing;

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use crate::analysis::{ToneFound, find_tone, sounding_share};
 use crate::capture::Capture;
+use crate::follow::{Followed, Speaker, follow};
 use crate::hearing::Heard;
 use crate::law::Law;
 use crate::mark::{MarkKey, Side};
 use crate::plan::{DELAY_MARGIN, Expect, TONE_LEVEL_DBM0};
 use crate::record::{AnswerRecord, CallRecord, Ending};
-use crate::scan::scan;
 use crate::stream::{FRAME_SAMPLES, LegReport};
 
 /// RTP clock and sample rate of G.711.
@@ -54,8 +54,8 @@ pub enum Fault {
     Quiet(Side, f64),
     /// Nothing was heard at all.
     Silence(Side),
-    /// What was played back is not what was said: whole frames, altered, misplaced.
-    Playback(usize, usize, usize),
+    /// What was played back is not what was said.
+    Playback(Followed),
 }
 
 impl fmt::Display for Fault {
@@ -121,9 +121,10 @@ impl fmt::Display for Fault {
                 )
             }
             Self::Silence(side) => write!(f, "{} heard nothing", name(*side)),
-            Self::Playback(whole, altered, misplaced) => write!(
+            Self::Playback(found) => write!(
                 f,
-                "played back: {whole} frames whole, {altered} altered, {misplaced} misplaced"
+                "played back: {} frames whole, {} broken, {} not there at the start",
+                found.whole, found.broken, found.before
             ),
         }
     }
@@ -196,7 +197,8 @@ pub fn judge(key: MarkKey, evidence: &CallEvidence<'_>) -> Vec<Fault> {
             }
         }),
         Expect::Playback { of } => {
-            played_back(key, caller, of, evidence.earlier_sent, &mut faults);
+            let said = evidence.earlier_sent;
+            played_back(key, caller, of, plan.law, said, &mut faults);
         }
     }
     faults
@@ -303,19 +305,36 @@ fn tone(side: Side, pcm: &[i16], hz: f64, level_dbm0: f64, faults: &mut Vec<Faul
     }
 }
 
-fn played_back(key: MarkKey, leg: &LegReport, of: u32, said: Option<u64>, faults: &mut Vec<Fault>) {
-    let Some(capture) = leg.capture.as_ref().filter(|c| !c.codes().is_empty()) else {
-        faults.push(Fault::Silence(Side::Caller));
-        return;
+fn played_back(
+    key: MarkKey,
+    leg: &LegReport,
+    of: u32,
+    law: Law,
+    said: Option<u64>,
+    faults: &mut Vec<Fault>,
+) {
+    let speaker = Speaker {
+        call: of,
+        side: Side::Caller,
+        law,
+        frames: said.unwrap_or(0),
     };
-    let law = capture.law().unwrap_or(Law::A);
-    let found = scan(key, capture.codes(), FRAME_SAMPLES, law);
-    let whole = found.frames_of(of, Side::Caller);
-    let enough = said.is_some_and(|said| whole as u64 == said);
-    if !enough || !found.is_only(of, Side::Caller) {
-        faults.push(Fault::Playback(whole, found.altered, found.misplaced));
-    }
+    captured(leg, faults, |pcm, faults| {
+        let found = follow(key, pcm, FRAME_SAMPLES, speaker);
+        if !is_all_but_prompt(found) {
+            faults.push(Fault::Playback(found));
+        }
+    });
 }
+
+/// Whether everything is there from some frame on, and the frames before it can be those that a
+/// prompt was played over.
+pub(crate) fn is_all_but_prompt(found: Followed) -> bool {
+    found.whole > 0 && found.broken == 0 && found.before <= PROMPT_FRAMES
+}
+
+/// Frames that a prompt may cover: 600 ms.
+const PROMPT_FRAMES: u64 = 30;
 
 #[cfg(test)]
 mod tests;

@@ -66,10 +66,29 @@ impl ScriptedUa {
         dialog.remote = format!("<sip:{user}@{}>", self.server.ip());
         dialog.target = format!("sip:{user}@{}", self.server);
         self.dialogs.push(dialog);
-        let offer = self.habits.offers.then(|| self.dialogs[index].offer());
         let fields = self.habits.invite_fields.clone();
-        self.request_in(now, index, "INVITE", &fields, offer.as_deref());
+        if let Some((content_type, body)) = self.habits.invite_body.clone() {
+            self.request_in(now, index, "INVITE", &fields, Some((content_type, &body)));
+            return index;
+        }
+        let offer = self.habits.offers.then(|| self.dialogs[index].offer());
+        self.request_in(now, index, "INVITE", &fields, offer.as_deref().map(as_sdp));
         index
+    }
+
+    /// Ends a call however far it is: CANCEL or BYE, and BYE to an answer that comes all the same.
+    pub fn hang_up(&mut self, now: Instant, dialog: usize) {
+        let Some(Dialog { state, role, .. }) = self.dialogs.get(dialog) else {
+            return;
+        };
+        match (state, role) {
+            (DialogState::Confirmed, _) => self.bye(now, dialog),
+            (DialogState::Early, Role::Caller) => {
+                self.dialogs[dialog].unwanted = true;
+                self.cancel(now, dialog);
+            }
+            (DialogState::Early, Role::Callee) | (DialogState::Over, _) => {}
+        }
     }
 
     /// CANCELs a call that isn't answered yet, at once or after its first provisional response.
@@ -92,14 +111,20 @@ impl ScriptedUa {
 
     /// Hangs up.
     pub fn bye(&mut self, now: Instant, dialog: usize) {
-        self.request_in(now, dialog, "BYE", &[], None);
+        self.bye_with(now, dialog, &[]);
+    }
+
+    /// Hangs up with these header lines.
+    pub fn bye_with(&mut self, now: Instant, dialog: usize, fields: &[&str]) {
+        let fields: Vec<_> = fields.iter().map(|field| (*field).to_owned()).collect();
+        self.request_in(now, dialog, "BYE", &fields, None);
         self.dialogs[dialog].state = DialogState::Over;
     }
 
     /// Offers what the dialog's media says now.
     pub fn reinvite(&mut self, now: Instant, dialog: usize) {
         let offer = self.dialogs[dialog].offer();
-        self.request_in(now, dialog, "INVITE", &[], Some(&offer));
+        self.request_in(now, dialog, "INVITE", &[], Some(as_sdp(&offer)));
     }
 
     /// Asks the peer for an offer.
@@ -152,7 +177,7 @@ impl ScriptedUa {
         dialog: usize,
         method: &str,
         fields: &[String],
-        sdp: Option<&str>,
+        body: Option<(&str, &str)>,
     ) {
         let contact = self.contact();
         let d = &mut self.dialogs[dialog];
@@ -163,7 +188,7 @@ impl ScriptedUa {
         lines.extend_from_slice(fields);
         let to = d.next_hop().unwrap_or(self.server);
         let uri = d.target.clone();
-        self.start(now, method, &uri, cseq, &lines, sdp, Some(dialog), to);
+        self.start(now, method, &uri, cseq, &lines, body, Some(dialog), to);
     }
 
     #[expect(
@@ -177,12 +202,12 @@ impl ScriptedUa {
         uri: &str,
         cseq: u32,
         lines: &[String],
-        sdp: Option<&str>,
+        body: Option<(&str, &str)>,
         dialog: Option<usize>,
         to: SocketAddr,
     ) {
         let branch = self.unique("z9hG4bK");
-        let bytes = self.request_text(method, uri, &branch, cseq, lines, sdp);
+        let bytes = self.request_text(method, uri, &branch, cseq, lines, body);
         let index = self.clients.len();
         self.clients.push(Client {
             branch,
@@ -209,7 +234,7 @@ impl ScriptedUa {
         branch: &str,
         cseq: u32,
         lines: &[String],
-        sdp: Option<&str>,
+        body: Option<(&str, &str)>,
     ) -> Arc<[u8]> {
         let mut text = format!(
             "{method} {uri} SIP/2.0\r\nVia: SIP/2.0/UDP {};branch={branch};rport\r\n\
@@ -220,7 +245,7 @@ impl ScriptedUa {
             text.push_str(line);
             text.push_str("\r\n");
         }
-        super::server::push_body(&mut text, sdp);
+        super::server::push_body(&mut text, body);
         Arc::from(text.as_bytes())
     }
 
@@ -398,6 +423,9 @@ impl ScriptedUa {
             );
         }
         self.ack_2xx(now, index, dialog, !offered);
+        if self.dialogs[dialog].unwanted && first {
+            self.bye(now, dialog);
+        }
     }
 
     /// The ACK of a refusal is part of its transaction (section 17.1.1.3).
@@ -437,13 +465,24 @@ impl ScriptedUa {
         let cseq = self.clients[index].cseq;
         let lines = dialog_lines(&self.dialogs[dialog]);
         let uri = self.dialogs[dialog].target.clone();
-        let ack = self.request_text("ACK", &uri, &branch, cseq, &lines, sdp.as_deref());
+        let ack = self.request_text(
+            "ACK",
+            &uri,
+            &branch,
+            cseq,
+            &lines,
+            sdp.as_deref().map(as_sdp),
+        );
         let to = self.dialogs[dialog].next_hop().unwrap_or(self.server);
         if self.habits.acks_2xx {
             self.clients[index].ack = Some((to, Arc::clone(&ack)));
             self.send(now, to, ack);
         }
     }
+}
+
+fn as_sdp(text: &str) -> (&str, &str) {
+    ("application/sdp", text)
 }
 
 fn dialog_lines(d: &Dialog) -> Vec<String> {

@@ -61,6 +61,8 @@ pub struct Dialog {
     pub heard: Vec<String>,
     /// Our offer that has no answer yet.
     pub open_offer: Option<String>,
+    /// To be ended by BYE as soon as it is answered.
+    pub unwanted: bool,
 }
 
 impl Dialog {
@@ -83,6 +85,7 @@ impl Dialog {
             said: None,
             heard: Vec::new(),
             open_offer: None,
+            unwanted: false,
         }
     }
 

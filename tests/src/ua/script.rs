@@ -100,6 +100,8 @@ pub enum OnCancel {
     Refuse,
     /// 200 to the CANCEL, and 200 to the INVITE all the same: it was just being answered.
     Answer,
+    /// 200 to the CANCEL, and nothing more.
+    Acknowledge,
     /// Nothing.
     Ignore,
 }
@@ -127,6 +129,8 @@ pub struct Habits {
     pub record_route: Option<String>,
     /// Header lines for its INVITEs.
     pub invite_fields: Vec<String>,
+    /// Content type and body for its INVITEs, instead of an offer.
+    pub invite_body: Option<(&'static str, String)>,
 }
 
 impl Default for Habits {
@@ -142,6 +146,7 @@ impl Default for Habits {
             ignored: Vec::new(),
             record_route: None,
             invite_fields: Vec::new(),
+            invite_body: None,
         }
     }
 }

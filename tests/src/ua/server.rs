@@ -208,6 +208,7 @@ impl ScriptedUa {
             DialogState::Confirmed
         };
         other.said = None;
+        other.media.port += 10;
         let sdp = other.describe(self.servers[index].request.sdp().is_some());
         self.dialogs.push(other);
         let mut fork = self.servers[index].clone();
@@ -245,7 +246,9 @@ impl ScriptedUa {
                 self.reply(now, index, 200, None, &[]);
                 self.reply(now, invite, 487, None, &[]);
             }
-            OnCancel::Answer | OnCancel::Refuse => self.reply(now, index, 200, None, &[]),
+            OnCancel::Answer | OnCancel::Refuse | OnCancel::Acknowledge => {
+                self.reply(now, index, 200, None, &[]);
+            }
         }
     }
 
@@ -356,7 +359,7 @@ impl ScriptedUa {
         for field in fields {
             text.push_str(&format!("{field}\r\n"));
         }
-        push_body(&mut text, sdp);
+        push_sdp(&mut text, sdp);
         Arc::from(text.as_bytes())
     }
 
@@ -396,14 +399,17 @@ impl ScriptedUa {
 }
 
 /// Ends a message's text: with a session description, or without a body.
-pub(super) fn push_body(text: &mut String, sdp: Option<&str>) {
-    match sdp {
-        Some(sdp) => text.push_str(&format!(
-            "Content-Type: application/sdp\r\nContent-Length: {}\r\n\r\n{sdp}",
-            sdp.len()
-        )),
-        None => text.push_str("Content-Length: 0\r\n\r\n"),
+pub(super) fn push_sdp(text: &mut String, sdp: Option<&str>) {
+    push_body(text, sdp.map(|sdp| ("application/sdp", sdp)));
+}
+
+/// Ends a message's text, with a body or without.
+pub(super) fn push_body(text: &mut String, body: Option<(&str, &str)>) {
+    if let Some((content_type, _)) = body {
+        text.push_str(&format!("Content-Type: {content_type}\r\n"));
     }
+    let body = body.map_or("", |(_, body)| body);
+    text.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
 }
 
 fn reason(code: u16) -> &'static str {

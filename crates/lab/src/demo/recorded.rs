@@ -4,12 +4,15 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::analysis::find_tone;
+use crate::follow::{Speaker, follow};
 use crate::law::Law;
 use crate::mark::{MarkKey, Side};
 use crate::plan::{Expect, caller_user};
 use crate::recordings::Recording;
 use crate::run::{CallOutcome, RunOutcome};
-use crate::stream::LegReport;
+use crate::scan::Scan;
+use crate::stream::{FRAME_SAMPLES, LegReport};
+use crate::verdict::is_all_but_prompt;
 
 /// How far a recording's length may be from the call's: the lab's clock is read a scheduling
 /// delay and a network trip after the server's.
@@ -81,6 +84,10 @@ fn faults(key: MarkKey, call: &CallOutcome, recording: &Recording) -> Vec<String
             lasted.as_secs_f64()
         ));
     }
+    if recording.channels.len() == 1 {
+        faults.extend(mixed(key, call, recording));
+        return faults;
+    }
     let sides = [
         (0, Side::Caller, call.caller.as_ref(), call.call.law),
         (
@@ -90,12 +97,7 @@ fn faults(key: MarkKey, call: &CallOutcome, recording: &Recording) -> Vec<String
             call.answer.as_ref().and_then(|a| a.law),
         ),
     ];
-    let sides = if call.call.plan.user == "record" {
-        &sides[..1]
-    } else {
-        &sides[..]
-    };
-    for &(channel, side, leg, law) in sides {
+    for (channel, side, leg, law) in sides {
         let fault = match call.call.plan.expect {
             Expect::TonePeer {
                 caller_hz,
@@ -120,6 +122,23 @@ fn faults(key: MarkKey, call: &CallOutcome, recording: &Recording) -> Vec<String
     faults
 }
 
+/// One channel for all: the caller must be there from the end of the prompt on.
+fn mixed(key: MarkKey, call: &CallOutcome, recording: &Recording) -> Option<String> {
+    let speaker = Speaker {
+        call: call.call.plan.number,
+        side: Side::Caller,
+        law: call.call.law.unwrap_or(Law::A),
+        frames: call.caller.as_ref().map_or(0, |leg| leg.sent),
+    };
+    let found = follow(key, &recording.channels[0], FRAME_SAMPLES, speaker);
+    (!is_all_but_prompt(found)).then(|| {
+        format!(
+            "{} of {} frames whole, {} broken, {} not there at the start",
+            found.whole, speaker.frames, found.broken, found.before
+        )
+    })
+}
+
 fn tone(recording: &Recording, channel: usize, hz: f64) -> Option<String> {
     let samples = recording
         .channels
@@ -142,7 +161,7 @@ fn marks(
     let found = recording.scan(key, channel, law);
     let sent = leg.map_or(0, |leg| leg.sent);
     let whole = found.frames_of(call.call.plan.number, side) as u64;
-    let right = whole == sent && found.is_only(call.call.plan.number, side);
+    let right = whole + cut(&found, sent) == sent && found.is_only(call.call.plan.number, side);
     (!right).then(|| {
         format!(
             "channel {channel}: {whole} of {sent} frames whole, {} altered, {} misplaced, parties {:?}",
@@ -151,6 +170,18 @@ fn marks(
             found.exact.keys().collect::<Vec<_>>()
         )
     })
+}
+
+/// Frames that the recording's ends cut through: it begins and ends with the call, not with a
+/// frame.
+fn cut(found: &Scan, sent: u64) -> u64 {
+    let (Some((start, first)), Some((end, last))) = (found.first, found.last) else {
+        return 0;
+    };
+    let at_start = first == 1 && start < FRAME_SAMPLES;
+    let left = found.samples - (end + FRAME_SAMPLES);
+    let at_end = u64::from(last) + 2 == sent && left < FRAME_SAMPLES;
+    u64::from(at_start) + u64::from(at_end)
 }
 
 #[cfg(test)]
@@ -196,6 +227,22 @@ mod tests {
             found(vec![side(Side::Caller), side(Side::Callee)]),
             [] as [&str; 0]
         );
+    }
+
+    #[test]
+    fn a_frame_cut_by_the_start_is_no_fault_and_one_missing_is() {
+        let late = |of| {
+            let mut samples = side(of)[9..].to_vec();
+            samples.extend([0; 9]);
+            samples
+        };
+        assert_eq!(
+            found(vec![late(Side::Caller), late(Side::Callee)]),
+            [] as [&str; 0]
+        );
+        let mut holed = side(Side::Caller);
+        holed[3200..3360].fill(0);
+        assert_eq!(found(vec![holed, side(Side::Callee)]).len(), 1);
     }
 
     #[test]

@@ -182,25 +182,37 @@ fn a_sound_must_go_on_and_a_prompt_may_end() {
 
 #[test]
 fn a_playback_must_be_of_the_call_and_whole() {
-    let said = |frames: u32, number| {
+    let said = |number, range: std::ops::Range<u32>| {
         let mut codes = vec![0xd5; 99];
         codes.extend(fixture::speech(
             MarkKey::new(KEY),
             number,
             Side::Caller,
-            0..frames,
+            range,
         ));
         hears(codes)
     };
     let playback = || Expect::Playback { of: 2 };
-    assert_eq!(verdict(playback(), &said(40, 2)), []);
+    let found = |leg| match verdict(playback(), &leg)[..] {
+        [] => None,
+        [Fault::Playback(found)] => Some((found.before, found.whole, found.broken)),
+        ref other => panic!("{other:?}"),
+    };
+    let mut whole = vec![0xd5; 99];
+    whole.extend(fixture::whole_speech(
+        MarkKey::new(KEY),
+        2,
+        Side::Caller,
+        40,
+    ));
+    assert_eq!(found(hears(whole)), None);
+    // The last three frames of 40 say so and differ; the fixture's do not.
+    assert_eq!(found(said(2, 0..40)), Some((0, 37, 3)));
+    assert_eq!(found(said(2, 0..35)), Some((0, 35, 5)));
+    assert_eq!(found(said(3, 0..40)), Some((40, 0, 0)));
     assert_eq!(
-        verdict(playback(), &said(39, 2)),
-        [Fault::Playback(39, 0, 0)]
-    );
-    assert_eq!(
-        verdict(playback(), &said(40, 3)),
-        [Fault::Playback(0, 0, 0)]
+        verdict(playback(), &hears([])),
+        [Fault::Silence(Side::Caller)]
     );
 }
 

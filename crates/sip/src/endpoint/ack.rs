@@ -51,6 +51,7 @@ impl Endpoint {
         out.body = body;
         let mut entry = 0;
         if let Some(client) = self.clients.get_mut(txn) {
+            out.fields = client.out.credentials();
             entry = client.acks.len();
             client.acks.push(Ack {
                 tag: dialog.remote_tag.clone(),

@@ -8,6 +8,7 @@ use super::ack::Ack;
 use super::api::{
     Credentials, Event, Failure, HeaderField, Request, Resolve, ResolveId, Transport, UsageError,
 };
+use super::keys::Key;
 use super::outgoing::{Hop, Outgoing, SentBy, Target, along};
 use super::uac::{CALL_ID_LEN, TAG_LEN};
 use super::{Endpoint, Owner};
@@ -23,7 +24,9 @@ pub(crate) struct ClientTxn {
     pub(crate) purpose: Purpose,
     pub(crate) usage: Option<UsageId>,
     pub(crate) hop: Option<Hop>,
-    bytes: Arc<[u8]>,
+    /// What is sent again: the request, then the ACK of its refusal.
+    bytes: Option<Arc<[u8]>>,
+    key: Option<Key>,
     via: Option<SentBy>,
     credentials: Option<Credentials>,
     /// Challenges answered so far; each answer is a transaction of its own.
@@ -38,8 +41,10 @@ pub(crate) struct ClientTxn {
 /// The machine of a transaction.
 #[derive(Debug)]
 pub(crate) enum Machine {
-    /// The address of its host is being looked up.
-    Resolving,
+    /// The address of its host is being looked up; a resolver that stays silent is given up then.
+    Resolving {
+        give_up: Instant,
+    },
     Invite(ClientInvite),
     Other(ClientOther),
 }
@@ -113,7 +118,12 @@ impl Endpoint {
         next_hop: Option<(Transport, SocketAddr)>,
         credentials: Option<Credentials>,
     ) -> Result<ClientTxnId, UsageError> {
-        if self.clients.len() >= self.config.max_transactions {
+        // What ends or acknowledges a call goes out even so; each INVITE has few of those.
+        let is_bound = matches!(
+            purpose,
+            Purpose::Invite | Purpose::Reinvite { .. } | Purpose::User
+        );
+        if is_bound && self.clients.len() >= self.config.max_transactions {
             return Err(UsageError::Full);
         }
         let target = match next_hop {
@@ -125,12 +135,15 @@ impl Endpoint {
                 .ok_or(UsageError::Unroutable)?;
         }
         let id = self.clients.insert(ClientTxn {
-            machine: Machine::Resolving,
+            machine: Machine::Resolving {
+                give_up: now + self.config.t1 * 64,
+            },
             out: Box::new(out),
             purpose,
             usage,
             hop: None,
-            bytes: Arc::from([]),
+            bytes: None,
+            key: None,
             via: None,
             credentials,
             challenges: 0,
@@ -151,6 +164,7 @@ impl Endpoint {
                     port,
                     transport,
                 });
+                self.settle_client(id);
             }
         }
         Ok(id)
@@ -160,16 +174,17 @@ impl Endpoint {
         &mut self,
         now: Instant,
         id: ClientTxnId,
-        found: Option<(Transport, SocketAddr)>,
+        found: Vec<(Transport, SocketAddr)>,
     ) {
         if !self
             .clients
             .get(id)
-            .is_some_and(|txn| matches!(txn.machine, Machine::Resolving))
+            .is_some_and(|txn| matches!(txn.machine, Machine::Resolving { .. }))
         {
             return;
         }
-        match found.filter(|(transport, at)| self.listener(*transport, *at, None).is_some()) {
+        let mut found = found.into_iter();
+        match found.find(|(transport, at)| self.listener(*transport, *at, None).is_some()) {
             Some((transport, remote)) => self.launch(now, id, transport, remote),
             None => self.client_failed(now, id, Failure::Unresolved),
         }
@@ -188,7 +203,7 @@ impl Endpoint {
         let Some(listener) = self.listener(transport, remote, used) else {
             return;
         };
-        let (local, via) = (listener.local, SentBy::of(listener));
+        let (local, via) = (listener.local, listener.clone());
         let connection = dialog_via
             .filter(|via| via.transport == transport && via.remote.ip() == remote.ip())
             .and_then(|via| via.connection);
@@ -202,21 +217,20 @@ impl Endpoint {
             remote,
             connection,
         };
-        txn.bytes = txn.out.print(&via, &self.config.user_agent);
-        txn.hop = Some(hop);
-        txn.via = Some(via);
-        self.transmits.push_back(hop.transmit(txn.bytes.clone()));
+        let bytes = txn.out.print(&via, &self.config.user_agent);
+        self.transmits.push_back(hop.transmit(bytes.clone()));
         if let Purpose::Ack { invite, entry, .. } = txn.purpose {
-            let bytes = txn.bytes.clone();
-            self.clients.remove(id);
+            self.drop_client(id);
             self.keep_ack(invite, entry, hop, bytes);
             return;
         }
+        (txn.bytes, txn.hop, txn.via) = (Some(bytes), Some(hop), Some(via));
         txn.machine = match txn.out.method.as_str() {
             "INVITE" => Machine::Invite(ClientInvite::start(now, timing)),
             _ => Machine::Other(ClientOther::start(now, timing)),
         };
-        let key = client_key(&txn.out.branch, &txn.out.method);
+        let key = self.keys.client(&txn.out.branch, &txn.out.method);
+        txn.key = Some(key);
         self.client_keys.insert(key, id);
         if let Some(usage) = txn.usage.and_then(|usage| self.usages.get_mut(usage)) {
             usage.dialog.via.get_or_insert(hop);
@@ -225,14 +239,14 @@ impl Endpoint {
     }
 
     /// A response: finds its transaction, or is dropped (RFC 6026 section 8.9).
-    pub(crate) fn on_response(&mut self, now: Instant, message: &Incoming) {
+    pub(crate) fn on_response(&mut self, now: Instant, message: Box<Incoming>) {
         let (Ok(via), Ok(cseq)) = (message.top_via(), message.cseq()) else {
             return;
         };
         let (Some(branch), Some(code)) = (via.branch(), message.status()) else {
             return;
         };
-        let key = client_key(branch, cseq.method.as_str());
+        let key = self.keys.client(branch, cseq.method.as_str());
         let Some(&id) = self.client_keys.get(&key) else {
             return;
         };
@@ -242,17 +256,24 @@ impl Endpoint {
         let effect = match &mut txn.machine {
             Machine::Invite(machine) => machine.handle_response(now, code),
             Machine::Other(machine) => machine.handle_response(now, code),
-            Machine::Resolving => return,
+            Machine::Resolving { .. } => return,
         };
-        if effect.send == Some(Send::Ack)
-            && let (Some(hop), Some(via)) = (txn.hop, &txn.via)
-        {
-            let to = message.header(Name::To).unwrap_or_default();
-            self.transmits
-                .push_back(hop.transmit(txn.out.print_ack(via, to)));
+        let is_told = effect.tell == Some(Tell::Response);
+        if effect.send == Some(Send::Ack) {
+            // Its first final response; what it refuses needs no repeating any more.
+            if let (true, Some(via)) = (is_told, &txn.via) {
+                let to = message.header(Name::To).unwrap_or_default();
+                txn.bytes = Some(txn.out.print_ack(via, to));
+            }
+            if let (Some(hop), Some(bytes)) = (txn.hop, &txn.bytes) {
+                self.transmits.push_back(hop.transmit(bytes.clone()));
+            }
         }
-        if effect.tell == Some(Tell::Response) && !self.met_challenge(now, id, code, message) {
+        if is_told && !self.met_challenge(now, id, code, &message) {
             self.tell_response(now, id, code, message);
+        }
+        if code >= 200 {
+            self.slim_client(id);
         }
         self.settle_client(id);
     }
@@ -265,10 +286,14 @@ impl Endpoint {
         let effect = match &mut txn.machine {
             Machine::Invite(machine) => machine.handle_timeout(now),
             Machine::Other(machine) => machine.handle_timeout(now),
-            Machine::Resolving => Effect::NOTHING,
+            Machine::Resolving { give_up } if *give_up <= now => {
+                self.client_failed(now, id, Failure::Unresolved);
+                return;
+            }
+            Machine::Resolving { .. } => Effect::NOTHING,
         };
-        if let (Some(Send::Again), Some(hop)) = (effect.send, txn.hop) {
-            self.transmits.push_back(hop.transmit(txn.bytes.clone()));
+        if let (Some(Send::Again), Some(hop), Some(bytes)) = (effect.send, txn.hop, &txn.bytes) {
+            self.transmits.push_back(hop.transmit(bytes.clone()));
         }
         if effect.tell == Some(Tell::Timeout) {
             self.client_failed(now, id, Failure::Timeout);
@@ -283,10 +308,34 @@ impl Endpoint {
         let effect = match &mut txn.machine {
             Machine::Invite(machine) => machine.handle_transport_error(),
             Machine::Other(machine) => machine.handle_transport_error(),
-            Machine::Resolving => return,
+            Machine::Resolving { .. } => return,
         };
         if effect.tell == Some(Tell::Transport) {
             self.client_failed(now, id, Failure::Transport);
+        }
+        self.settle_client(id);
+    }
+
+    /// A transaction that has its final response waits, for 32 s perhaps, with no more than it needs.
+    fn slim_client(&mut self, id: ClientTxnId) {
+        let Some(txn) = self.clients.get_mut(id) else {
+            return;
+        };
+        match &txn.machine {
+            Machine::Invite(machine) if machine.is_refused() => {}
+            _ => txn.bytes = None,
+        }
+        // The ACK of a 2xx is yet to show the credentials.
+        txn.out.fields = txn.out.credentials();
+        txn.out.body = None;
+    }
+
+    /// Nobody waits for the outcome of a request any more. One that has not left stays here.
+    pub(crate) fn abandon_client(&mut self, now: Instant, id: ClientTxnId) {
+        match self.clients.get_mut(id).map(|txn| &mut txn.machine) {
+            Some(Machine::Resolving { .. }) => self.drop_client(id),
+            Some(Machine::Invite(machine)) => machine.abandon(now),
+            _ => {}
         }
         self.settle_client(id);
     }
@@ -295,8 +344,9 @@ impl Endpoint {
     pub(crate) fn drop_client(&mut self, id: ClientTxnId) {
         if let Some(mut txn) = self.clients.remove(id) {
             self.deadlines.set(Owner::Client(id), &mut txn.armed, None);
-            self.client_keys
-                .remove(&client_key(&txn.out.branch, &txn.out.method));
+            if let Some(key) = txn.key {
+                self.client_keys.remove(&key);
+            }
         }
     }
 
@@ -324,8 +374,8 @@ impl Endpoint {
         self.drop_client(id);
     }
 
-    fn tell_response(&mut self, now: Instant, id: ClientTxnId, code: u16, message: &Incoming) {
-        if (200..300).contains(&code) && self.repeat_ack(id, message) {
+    fn tell_response(&mut self, now: Instant, id: ClientTxnId, code: u16, message: Box<Incoming>) {
+        if (200..300).contains(&code) && self.repeat_ack(id, &message) {
             return;
         }
         let Some(txn) = self.clients.get(id) else {
@@ -342,9 +392,9 @@ impl Endpoint {
                     && txn.out.method == "UPDATE"
                     && let Some(usage) = usage.and_then(|usage| self.usages.get_mut(usage))
                 {
-                    usage.dialog.refresh(message);
+                    usage.dialog.refresh(&message);
                 }
-                let outcome = Ok(Box::new(message.clone()));
+                let outcome = Ok(message);
                 self.events.push_back(Event::Response {
                     txn: txn.known_as.unwrap_or(id),
                     usage,
@@ -357,7 +407,7 @@ impl Endpoint {
 
     /// Answers a challenge (section 22.2): the same request under a new branch and CSeq takes the
     /// place of the refused one. A second challenge is answered only where it says that the nonce was
-    /// stale, a third never, and none for a call that is being cancelled.
+    /// stale, a third never, and none for a call that is being cancelled or has ended.
     fn met_challenge(
         &mut self,
         now: Instant,
@@ -378,7 +428,10 @@ impl Endpoint {
         };
         let (purpose, usage_id, challenges) = (txn.purpose, txn.usage, txn.challenges);
         let usage = usage_id.and_then(|id| self.usages.get_mut(id));
-        if usage.as_ref().is_some_and(|usage| usage.is_cancelling()) {
+        let is_over = usage
+            .as_ref()
+            .map_or_else(|| usage_id.is_some(), |usage| usage.is_over_for(purpose));
+        if is_over {
             return false;
         }
         let (method, uri) = (&txn.out.method, &txn.out.request_uri);
@@ -428,7 +481,7 @@ impl Endpoint {
         let (over, next) = match &txn.machine {
             Machine::Invite(machine) => (machine.is_terminated(), machine.poll_timeout()),
             Machine::Other(machine) => (machine.is_terminated(), machine.poll_timeout()),
-            Machine::Resolving => (false, None),
+            Machine::Resolving { give_up } => (false, Some(*give_up)),
         };
         if over {
             self.drop_client(id);
@@ -440,8 +493,4 @@ impl Endpoint {
     pub(crate) fn branch(&mut self) -> String {
         format!("{}{}", crate::Via::MAGIC_COOKIE, self.rng.token(16))
     }
-}
-
-fn client_key(branch: &str, method: &str) -> Box<str> {
-    format!("{branch}|{method}").into()
 }

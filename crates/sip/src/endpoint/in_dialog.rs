@@ -53,7 +53,7 @@ impl Endpoint {
         now: Instant,
         id: UsageId,
         txn: ServerTxnId,
-        message: Incoming,
+        message: Box<Incoming>,
         flow: Flow,
     ) {
         let Some(usage) = self.usages.get_mut(id) else {
@@ -88,8 +88,11 @@ impl Endpoint {
         usage.phase = Phase::Ending;
         usage.retry = None;
         usage.bye_after_ack = None;
-        let open_in = usage.open_in.take();
+        let (open_in, open_out) = (usage.open_in.take(), usage.open_out.take());
         self.settle_usage(id);
+        if let Some(txn) = open_out {
+            self.abandon_client(now, txn);
+        }
         if let Some(txn) = open_in {
             self.refuse(now, txn, 487, Vec::new());
         }
@@ -104,7 +107,7 @@ impl Endpoint {
     }
 
     /// A BYE is answered whatever else goes on (section 15.1.2): two that cross both get 200.
-    fn on_bye(&mut self, now: Instant, id: UsageId, txn: ServerTxnId, message: Incoming) {
+    fn on_bye(&mut self, now: Instant, id: UsageId, txn: ServerTxnId, message: Box<Incoming>) {
         let _ = self.send_response(now, txn, 200, &Says::default());
         let Some(usage) = self.usages.get_mut(id) else {
             return;
@@ -113,11 +116,13 @@ impl Endpoint {
         let ending = matches!(usage.phase, Phase::Ending) || usage.bye_after_ack.is_some();
         let open_out = usage.open_out.take();
         // The outcome of a re-INVITE, or of our own BYE that crossed this one, interests nobody now.
-        if let Some(txn) = open_out.and_then(|txn| self.clients.get_mut(txn)) {
-            txn.purpose = Purpose::Silent;
+        if let Some(id) = open_out {
+            if let Some(txn) = self.clients.get_mut(id) {
+                txn.purpose = Purpose::Silent;
+            }
+            self.abandon_client(now, id);
         }
         self.remove_usage(now, id);
-        let message = Box::new(message);
         self.events.push_back(match (early, ending) {
             (true, _) => Event::Cancelled { usage: id, message },
             (_, true) => Event::Ended { usage: id },

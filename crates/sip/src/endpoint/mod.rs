@@ -18,6 +18,7 @@ mod ack;
 mod api;
 mod client;
 mod in_dialog;
+mod keys;
 mod outgoing;
 mod receive;
 mod reinvite;
@@ -32,7 +33,8 @@ use std::time::Instant;
 
 pub use api::*;
 use client::ClientTxn;
-use outgoing::Hop;
+use keys::{Key, Keys};
+use outgoing::{Hop, SentBy};
 use server::ServerTxn;
 use usage::Usage;
 
@@ -44,15 +46,18 @@ use crate::{Framing, Incoming, Message, Rng, SeededState};
 #[derive(Debug)]
 pub struct Endpoint {
     config: Config,
+    /// How we name ourselves, listener by listener.
+    names: Vec<SentBy>,
     rng: Rng,
+    keys: Keys,
     clients: Arena<ClientTxnId, ClientTxn>,
     /// By branch and method (section 17.1.3).
-    client_keys: HashMap<Box<str>, ClientTxnId, SeededState>,
+    client_keys: HashMap<Key, ClientTxnId, SeededState>,
     servers: Arena<ServerTxnId, ServerTxn>,
     /// By branch, sent-by and method (section 17.2.3).
-    server_keys: HashMap<Box<str>, ServerTxnId, SeededState>,
+    server_keys: HashMap<Key, ServerTxnId, SeededState>,
     /// By From tag, Call-ID and CSeq, of requests outside dialogs (section 8.2.2.2).
-    merge_keys: HashMap<Box<str>, ServerTxnId, SeededState>,
+    merge_keys: HashMap<Key, ServerTxnId, SeededState>,
     usages: Arena<UsageId, Usage>,
     /// By our tag, which nobody else makes.
     tags: HashMap<Box<str>, UsageId, SeededState>,
@@ -86,6 +91,8 @@ impl Endpoint {
             usages: Arena::new(),
             tags: HashMap::with_hasher(rng.hasher()),
             stateless: rng.hasher(),
+            keys: Keys::new(&mut rng),
+            names: config.listeners.iter().map(SentBy::of).collect(),
             deadlines: Deadlines::new(),
             transmits: VecDeque::new(),
             resolves: VecDeque::new(),
@@ -103,16 +110,17 @@ impl Endpoint {
         } else {
             Framing::Stream
         };
-        let message: Incoming = match Message::parse(bytes.into(), framing, &self.config.limits) {
-            Ok(message) => message,
-            Err(error) => {
-                if let Some(status) = error.status() {
-                    let hop = server::reply_hop(&flow, None);
-                    self.refuse_octets(flow, hop, bytes, status);
+        let message: Box<Incoming> =
+            match Message::parse(bytes.into(), framing, &self.config.limits) {
+                Ok(message) => Box::new(message),
+                Err(error) => {
+                    if let Some(status) = error.status() {
+                        let hop = server::reply_hop(&flow, None);
+                        self.refuse_octets(flow, hop, bytes, status);
+                    }
+                    return;
                 }
-                return;
-            }
-        };
+            };
         if message.is_request() {
             match message.check_request() {
                 Ok(()) => self.on_request(now, flow, message),
@@ -122,7 +130,7 @@ impl Endpoint {
                 }
             }
         } else if message.check_response().is_ok() {
-            self.on_response(now, &message);
+            self.on_response(now, message);
         }
     }
 
@@ -143,18 +151,14 @@ impl Endpoint {
         }
     }
 
-    /// The resolver's answer. The first address is taken.
+    /// The resolver's answer. The first address that one of our listeners can reach is taken.
     pub fn handle_resolved(
         &mut self,
         now: Instant,
         id: ResolveId,
         result: Result<Vec<(Transport, SocketAddr)>, ResolveError>,
     ) {
-        self.client_resolved(
-            now,
-            id.0,
-            result.ok().and_then(|found| found.first().copied()),
-        );
+        self.client_resolved(now, id.0, result.unwrap_or_default());
     }
 
     /// Does what is due; nothing when nothing is.
@@ -240,11 +244,11 @@ impl Endpoint {
         transport: Transport,
         remote: SocketAddr,
         used: Option<SocketAddr>,
-    ) -> Option<&Listener> {
-        let fits = |listener: &&Listener| {
+    ) -> Option<&SentBy> {
+        let fits = |listener: &&SentBy| {
             listener.transport == transport && listener.local.is_ipv4() == remote.is_ipv4()
         };
-        let mut fitting = self.config.listeners.iter().filter(fits);
+        let mut fitting = self.names.iter().filter(fits);
         let first = fitting.clone().next();
         fitting
             .find(|listener| Some(listener.local) == used)

@@ -93,10 +93,21 @@ impl Outgoing {
             to: to.to_owned(),
             ..self.without_body()
         };
-        ack.begin("ACK", via)
-            .header(Name::MaxForwards, MAX_FORWARDS)
-            .finish()
-            .into()
+        let writer = ack
+            .begin("ACK", via)
+            .header(Name::MaxForwards, MAX_FORWARDS);
+        finish(writer, &self.credentials(), None)
+    }
+
+    /// The credentials shown, which the ACK of an INVITE repeats (section 22.1).
+    pub(crate) fn credentials(&self) -> Fields {
+        let is_credential = |field: &&HeaderField| {
+            matches!(
+                field,
+                HeaderField::Known(Name::Authorization | Name::ProxyAuthorization, _)
+            )
+        };
+        self.fields.iter().filter(is_credential).cloned().collect()
     }
 
     /// Where this request goes.
@@ -197,7 +208,8 @@ pub(crate) fn along(target: &str, route_set: &[String]) -> (String, Vec<String>,
 #[derive(Clone, Debug)]
 pub(crate) struct SentBy {
     pub(crate) transport: Transport,
-    pub(crate) host_port: String,
+    pub(crate) local: SocketAddr,
+    host_port: Arc<str>,
 }
 
 impl SentBy {
@@ -208,7 +220,8 @@ impl SentBy {
         };
         Self {
             transport: listener.transport,
-            host_port,
+            local: listener.local,
+            host_port: host_port.into(),
         }
     }
 

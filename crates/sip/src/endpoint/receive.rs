@@ -4,6 +4,7 @@
 use std::time::Instant;
 
 use super::api::{Event, Flow, HeaderField};
+use super::keys::Key;
 use super::server::{Says, retry_after};
 use super::usage::{Dialog, Phase, Usage};
 use super::{Endpoint, Hop};
@@ -11,11 +12,11 @@ use crate::arena::{ServerTxnId, UsageId};
 use crate::{Incoming, Method, Name};
 
 impl Endpoint {
-    pub(crate) fn on_request(&mut self, now: Instant, flow: Flow, message: Incoming) {
+    pub(crate) fn on_request(&mut self, now: Instant, flow: Flow, message: Box<Incoming>) {
         let Some(method) = message.method() else {
             return;
         };
-        let Some(key) = server_key(&message, method) else {
+        let Some(key) = self.keys.server(&message, method) else {
             return;
         };
         let known = self.server_keys.get(&key).copied();
@@ -25,7 +26,7 @@ impl Endpoint {
             (_, Some(id)) => self.repeat_server(id),
             (_, None) if self.is_too_much(&message, method) => {
                 let fields = vec![retry_after(RETRY_AFTER_SECONDS)];
-                self.refuse_without_state(&flow, &key, &message, 503, fields);
+                self.refuse_without_state(&flow, key, &message, 503, fields);
             }
             (Method::Cancel, None) => self.on_cancel(now, flow, key, message),
             (_, None) => self.on_new_request(now, flow, key, message),
@@ -40,16 +41,24 @@ impl Endpoint {
         }
         self.servers.len() >= self.config.max_transactions
             && match method {
-                Method::Bye => self.usage_of(message).is_none(),
+                Method::Bye => !self.ends_a_call(message),
                 Method::Cancel => self.cancelled_by(message).is_none(),
                 _ => true,
             }
     }
 
-    fn on_new_request(&mut self, now: Instant, flow: Flow, key: Box<str>, message: Incoming) {
-        let to_tag = message.to().ok().and_then(|to| to.tag().map(str::to_owned));
-        let outside = to_tag.is_none();
-        let merge_key = if outside { merge_key(&message) } else { None };
+    /// Whether a BYE would be taken.
+    fn ends_a_call(&self, bye: &Incoming) -> bool {
+        let usage = self.usage_of(bye).and_then(|id| self.usages.get(id));
+        usage.is_some_and(|usage| {
+            let cseq = bye.cseq().ok().map(|cseq| cseq.number);
+            !matches!(usage.phase, Phase::Calling(_)) && cseq >= usage.dialog.remote_cseq
+        })
+    }
+
+    fn on_new_request(&mut self, now: Instant, flow: Flow, key: Key, message: Box<Incoming>) {
+        let outside = message.to().is_ok_and(|to| to.tag().is_none());
+        let merge_key = self.keys.merge(&message).filter(|_| outside);
         let merged = merge_key
             .as_ref()
             .is_some_and(|key| self.merge_keys.contains_key(key));
@@ -107,7 +116,7 @@ impl Endpoint {
         &mut self,
         txn: ServerTxnId,
         usage: Option<UsageId>,
-        message: Incoming,
+        message: Box<Incoming>,
         flow: Flow,
     ) {
         if let Some(server) = self.servers.get_mut(txn) {
@@ -119,7 +128,7 @@ impl Endpoint {
         self.events.push_back(Event::Request {
             txn,
             usage,
-            message: Box::new(message),
+            message,
             flow,
         });
     }
@@ -131,7 +140,7 @@ impl Endpoint {
             .any(|own| own.eq_ignore_ascii_case(tag))
     }
 
-    fn on_invite(&mut self, now: Instant, flow: Flow, txn: ServerTxnId, message: Incoming) {
+    fn on_invite(&mut self, now: Instant, flow: Flow, txn: ServerTxnId, message: Box<Incoming>) {
         let contact = message
             .contacts()
             .next()
@@ -184,13 +193,13 @@ impl Endpoint {
         let _ = self.send_response(now, txn, 100, &Says::default());
         self.events.push_back(Event::Invite {
             usage,
-            message: Box::new(message),
+            message,
             flow,
         });
     }
 
     /// CANCEL is answered at once; it ends an INVITE that has no final response (section 9.2).
-    fn on_cancel(&mut self, now: Instant, flow: Flow, key: Box<str>, message: Incoming) {
+    fn on_cancel(&mut self, now: Instant, flow: Flow, key: Key, message: Box<Incoming>) {
         let invite = self.cancelled_by(&message);
         let id = self.open_server(flow, &message, key, None);
         let Some(invite) = invite else {
@@ -216,10 +225,7 @@ impl Endpoint {
             Some(leg) if matches!(leg.phase, Phase::Incoming) => {
                 leg.open_in = None;
                 self.remove_usage(now, usage);
-                self.events.push_back(Event::Cancelled {
-                    usage,
-                    message: Box::new(message),
-                });
+                self.events.push_back(Event::Cancelled { usage, message });
             }
             // A re-INVITE was cancelled: the session stays as it is.
             Some(leg) => {
@@ -232,53 +238,10 @@ impl Endpoint {
 
     /// The INVITE transaction that a CANCEL means (section 9.2).
     fn cancelled_by(&self, cancel: &Incoming) -> Option<ServerTxnId> {
-        let key = server_key(cancel, Method::Invite)?;
+        let key = self.keys.server(cancel, Method::Invite)?;
         self.server_keys.get(&key).copied()
     }
 }
 
 /// What a peer is told to wait when there is no room for its request.
 const RETRY_AFTER_SECONDS: u64 = 5;
-
-/// What tells transactions apart (section 17.2.3): branch and sent-by, or where the branch is of
-/// RFC 2543, what that one compared. ACK finds its INVITE.
-fn server_key(message: &Incoming, method: Method<'_>) -> Option<Box<str>> {
-    let via = message.top_via().ok()?;
-    let method = if method == Method::Ack {
-        Method::Invite
-    } else {
-        method
-    };
-    let key = match via.magic_branch() {
-        Some(branch) => {
-            format!(
-                "{branch}|{}:{}|{}",
-                via.host,
-                via.port_or_default(),
-                method.as_str()
-            )
-        }
-        None => {
-            let from = message.from().ok()?;
-            format!(
-                "2543|{}|{}|{}|{}|{}|{}",
-                message.request_uri()?,
-                from.tag().unwrap_or_default(),
-                message.call_id().ok()?,
-                message.cseq().ok()?.number,
-                message.values(Name::Via).next()?,
-                method.as_str(),
-            )
-        }
-    };
-    Some(key.into())
-}
-
-/// What the same request has in common on every path (section 8.2.2.2).
-fn merge_key(message: &Incoming) -> Option<Box<str>> {
-    let from = message.from().ok()?;
-    let cseq = message.cseq().ok()?;
-    let tag = from.tag().unwrap_or_default();
-    let call_id = message.call_id().ok()?;
-    Some(format!("{tag}|{call_id}|{}|{}", cseq.number, cseq.method.as_str()).into())
-}

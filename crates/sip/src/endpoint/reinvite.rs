@@ -8,8 +8,8 @@ use super::api::{Body, Event, Failure, Fields, UsageError};
 use super::client::Purpose;
 use super::server::{Says, retry_after};
 use super::usage::{Phase, Retry};
-use crate::Incoming;
 use crate::arena::{ClientTxnId, ServerTxnId, UsageId};
+use crate::{Incoming, Rng};
 
 impl Endpoint {
     /// Sends a re-INVITE. A 491 is waited out and tried again (section 14.1) before it is reported.
@@ -28,12 +28,7 @@ impl Endpoint {
         if !usage.is_confirmed() || usage.bye_after_ack.is_some() {
             return Err(UsageError::State);
         }
-        if usage.open_in.is_some()
-            || usage.open_out.is_some()
-            || usage.retry.is_some()
-            || usage.unacked.is_some()
-            || usage.ack_owed.is_some()
-        {
+        if !usage.is_quiet() || usage.retry.is_some() {
             return Err(UsageError::Pending);
         }
         self.send_reinvite(now, id, fields, body, 1)
@@ -78,12 +73,12 @@ impl Endpoint {
         now: Instant,
         id: UsageId,
         txn: ServerTxnId,
-        message: Incoming,
+        message: Box<Incoming>,
     ) {
         let Some(usage) = self.usages.get_mut(id) else {
             return;
         };
-        if matches!(usage.phase, Phase::Ending) {
+        if matches!(usage.phase, Phase::Ending) || usage.bye_after_ack.is_some() {
             return self.refuse(now, txn, 481, Vec::new());
         }
         if usage.open_in.is_some() {
@@ -98,10 +93,8 @@ impl Endpoint {
             server.usage = Some(id);
         }
         let _ = self.send_response(now, txn, 100, &Says::default());
-        self.events.push_back(Event::Reinvite {
-            usage: id,
-            message: Box::new(message),
-        });
+        self.events
+            .push_back(Event::Reinvite { usage: id, message });
     }
 
     /// A response to our re-INVITE that was not acknowledged before.
@@ -112,7 +105,7 @@ impl Endpoint {
         txn: ClientTxnId,
         tries: u8,
         code: u16,
-        message: &Incoming,
+        message: Box<Incoming>,
     ) {
         let (Some(usage), Some(client)) = (self.usages.get_mut(id), self.clients.get(txn)) else {
             return;
@@ -121,9 +114,8 @@ impl Endpoint {
         match code {
             200..=299 if is_awaited => {
                 usage.open_out = None;
-                usage.dialog.refresh(message);
+                usage.dialog.refresh(&message);
                 usage.ack_owed = Some((txn, client.out.cseq));
-                let message = Box::new(message.clone());
                 self.events
                     .push_back(Event::ReinviteAnswered { usage: id, message });
             }
@@ -135,13 +127,9 @@ impl Endpoint {
             100..=299 => {}
             491 if is_awaited && tries < MAX_TRIES => {
                 let (fields, body) = (client.out.fields.clone(), client.out.body.clone());
-                let steps = match usage.is_uac {
-                    true => OWNER_WAIT.0 + self.rng.below(OWNER_WAIT.1 - OWNER_WAIT.0 + 1),
-                    false => self.rng.below(OTHER_WAIT + 1),
-                };
                 usage.open_out = None;
                 usage.retry = Some(Retry {
-                    at: now + STEP * u32::try_from(steps).unwrap_or(u32::MAX),
+                    at: now + glare_wait(usage.is_uac, &mut self.rng),
                     fields,
                     body,
                     tries,
@@ -158,14 +146,13 @@ impl Endpoint {
         id: UsageId,
         txn: ClientTxnId,
         failure: Failure,
-        message: Option<&Incoming>,
+        message: Option<Box<Incoming>>,
     ) {
         let Some(usage) = self.usages.get_mut(id) else {
             return;
         };
         if usage.open_out == Some(txn) {
             usage.open_out = None;
-            let message = message.map(|message| Box::new(message.clone()));
             self.events.push_back(Event::ReinviteRefused {
                 usage: id,
                 failure,
@@ -174,17 +161,22 @@ impl Endpoint {
         }
     }
 
-    /// The wait after a 491 is over.
+    /// The wait after a 491 is over; it begins anew where the peer's INVITE is not.
     pub(crate) fn retry_reinvite(&mut self, now: Instant, id: UsageId, retry: Retry) {
-        let free = self.usages.get(id).is_some_and(|usage| {
-            usage.is_confirmed() && usage.open_in.is_none() && usage.open_out.is_none()
-        });
+        let Some(usage) = self.usages.get_mut(id) else {
+            return;
+        };
+        if !usage.is_confirmed() || usage.bye_after_ack.is_some() {
+            return;
+        }
+        if !usage.is_quiet() {
+            let at = now + glare_wait(usage.is_uac, &mut self.rng);
+            usage.retry = Some(Retry { at, ..retry });
+            return;
+        }
         let tries = retry.tries + 1;
-        let sent = free
-            && self
-                .send_reinvite(now, id, retry.fields, retry.body, tries)
-                .is_ok();
-        if !sent {
+        let sent = self.send_reinvite(now, id, retry.fields, retry.body, tries);
+        if sent.is_err() {
             self.events.push_back(Event::ReinviteRefused {
                 usage: id,
                 failure: Failure::Response(491),
@@ -208,6 +200,15 @@ impl Endpoint {
         }
         Ok(())
     }
+}
+
+/// How long to wait after a 491 (section 14.1).
+fn glare_wait(is_uac: bool, rng: &mut Rng) -> Duration {
+    let steps = match is_uac {
+        true => OWNER_WAIT.0 + rng.below(OWNER_WAIT.1 - OWNER_WAIT.0 + 1),
+        false => rng.below(OTHER_WAIT + 1),
+    };
+    STEP * u32::try_from(steps).unwrap_or(u32::MAX)
 }
 
 /// How often a re-INVITE is tried before its 491 is passed up.

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::api::{Body, Fields, Flow, HeaderField, Transport, UsageError};
-use super::outgoing::{Hop, SentBy, finish};
+use super::keys::Key;
+use super::outgoing::{Hop, finish};
 use super::uac::TAG_LEN;
 use super::{Endpoint, Owner};
 use crate::arena::{ServerTxnId, UsageId};
@@ -27,8 +28,8 @@ pub(crate) struct ServerTxn {
     /// To's tag in our responses, where the request has none.
     pub(crate) local_tag: Box<str>,
     last: Option<Arc<[u8]>>,
-    key: Box<str>,
-    merge_key: Option<Box<str>>,
+    key: Key,
+    merge_key: Option<Key>,
     armed: Option<Instant>,
 }
 
@@ -91,8 +92,8 @@ impl Endpoint {
         &mut self,
         flow: Flow,
         message: &Incoming,
-        key: Box<str>,
-        merge_key: Option<Box<str>>,
+        key: Key,
+        merge_key: Option<Key>,
     ) -> ServerTxnId {
         let timing = self.timing(flow.transport);
         let machine = if message.method() == Some(Method::Invite) {
@@ -109,8 +110,8 @@ impl Endpoint {
             hop: reply_hop(&flow, Some(message)),
             local_tag,
             last: None,
-            key: key.clone(),
-            merge_key: merge_key.clone(),
+            key,
+            merge_key,
             armed: None,
         });
         self.server_keys.insert(key, id);
@@ -144,6 +145,10 @@ impl Endpoint {
         if code >= 200 {
             server.request = None;
         }
+        if let (Machine::Invite(_), 200..=299) = (&server.machine, code) {
+            // Repeating a 2xx is the usage's (section 13.3.1.4).
+            server.last = None;
+        }
         self.transmits.push_back(hop.transmit(bytes.clone()));
         self.settle_server(id);
         Ok((hop, bytes))
@@ -175,14 +180,13 @@ impl Endpoint {
 
     /// The ACK of a refusal; false where the transaction is not of that kind.
     pub(crate) fn ack_server(&mut self, now: Instant, id: ServerTxnId) -> bool {
-        use crate::transaction::ServerInviteState as S;
         let Some(server) = self.servers.get_mut(id) else {
             return false;
         };
         let Machine::Invite(machine) = &mut server.machine else {
             return false;
         };
-        if !matches!(machine.state, S::Completed { .. } | S::Confirmed { .. }) {
+        if !machine.is_refused() {
             return false;
         }
         machine.handle_ack(now);
@@ -245,7 +249,7 @@ impl Endpoint {
     pub(crate) fn refuse_without_state(
         &mut self,
         flow: &Flow,
-        key: &str,
+        key: Key,
         request: &Incoming,
         code: u16,
         fields: Fields,
@@ -280,9 +284,9 @@ impl Endpoint {
         if let Some(user) = says.contact {
             // Only what makes or refreshes a dialog carries its route and our address.
             writer = writer.copy(request, Name::RecordRoute);
-            let listener = self.listener(flow.transport, flow.local, Some(flow.local));
-            if let Some(listener) = listener {
-                writer.push(Name::Contact, SentBy::of(listener).contact(user));
+            let name = self.listener(flow.transport, flow.local, Some(flow.local));
+            if let Some(name) = name {
+                writer.push(Name::Contact, name.contact(user));
             }
         }
         writer = writer.copy(request, Name::From);
@@ -294,7 +298,10 @@ impl Endpoint {
             writer.push(Name::To, format_args!("{to};tag={local_tag}"));
         }
         writer = writer.copy(request, Name::CallId).copy(request, Name::CSeq);
-        if code > 100 {
+        if code == 100 {
+            // Section 8.2.6.1.
+            writer = writer.copy(request, Name::Timestamp);
+        } else {
             writer.push(Name::Server, &self.config.user_agent);
         }
         finish(writer, &says.fields, says.body.as_ref())

@@ -101,7 +101,7 @@ impl Endpoint {
         txn: ClientTxnId,
         usage: Option<UsageId>,
         code: u16,
-        message: &Incoming,
+        message: Box<Incoming>,
     ) {
         let id = usage.filter(|id| self.usages.get(*id).is_some());
         match (code, id) {
@@ -114,7 +114,13 @@ impl Endpoint {
         }
     }
 
-    fn provisional_response(&mut self, now: Instant, id: UsageId, code: u16, message: &Incoming) {
+    fn provisional_response(
+        &mut self,
+        now: Instant,
+        id: UsageId,
+        code: u16,
+        message: Box<Incoming>,
+    ) {
         let Some(usage) = self.usages.get_mut(id) else {
             return;
         };
@@ -125,8 +131,7 @@ impl Endpoint {
             Cancel::Wished(fields) => self.send_cancel(now, id, fields),
             Cancel::Sent { give_up } => *cancel = Cancel::Sent { give_up },
             Cancel::No | Cancel::Possible if code > 100 => {
-                usage.note_early(message);
-                let message = Box::new(message.clone());
+                usage.note_early(&message);
                 self.events.push_back(Event::Provisional {
                     usage: id,
                     code,
@@ -145,12 +150,12 @@ impl Endpoint {
         txn: ClientTxnId,
         id: Option<UsageId>,
         code: u16,
-        message: &Incoming,
+        message: Box<Incoming>,
     ) {
         let Some(client) = self.clients.get(txn) else {
             return;
         };
-        let Some(dialog) = Dialog::of_response(&client.out, client.hop, message) else {
+        let Some(dialog) = Dialog::of_response(&client.out, client.hop, &message) else {
             return;
         };
         let cseq = client.out.cseq;
@@ -159,7 +164,6 @@ impl Endpoint {
                 Phase::Calling(Cancel::No | Cancel::Possible) => {
                     usage.confirm(dialog);
                     usage.ack_owed = Some((txn, cseq));
-                    let message = Box::new(message.clone());
                     self.events.push_back(Event::Answered {
                         usage: id,
                         code,
@@ -202,7 +206,7 @@ impl Endpoint {
         now: Instant,
         id: UsageId,
         failure: Failure,
-        message: Option<&Incoming>,
+        message: Option<Box<Incoming>>,
     ) {
         let calling = self
             .usages
@@ -218,10 +222,9 @@ impl Endpoint {
         now: Instant,
         id: UsageId,
         failure: Failure,
-        message: Option<&Incoming>,
+        message: Option<Box<Incoming>>,
     ) {
         self.remove_usage(now, id);
-        let message = message.map(|message| Box::new(message.clone()));
         self.events.push_back(Event::Refused {
             usage: id,
             failure,

@@ -122,7 +122,7 @@ impl Endpoint {
     }
 
     /// The ACK of a 2xx.
-    pub(crate) fn on_ack(&mut self, now: Instant, message: Incoming) {
+    pub(crate) fn on_ack(&mut self, now: Instant, message: Box<Incoming>) {
         let Some(id) = self.usage_of(&message) else {
             return;
         };
@@ -138,10 +138,7 @@ impl Endpoint {
         self.settle_usage(id);
         match bye {
             Some(fields) => self.send_bye(now, id, fields),
-            None => self.events.push_back(Event::Acked {
-                usage: id,
-                message: Box::new(message),
-            }),
+            None => self.events.push_back(Event::Acked { usage: id, message }),
         }
     }
 

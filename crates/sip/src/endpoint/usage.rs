@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::api::{Body, Credentials, Fields};
+use super::client::Purpose;
 use super::outgoing::{Hop, Outgoing, along};
 use crate::arena::{ClientTxnId, ServerTxnId};
 use crate::{Incoming, Name};
@@ -234,12 +235,22 @@ impl Usage {
         matches!(self.phase, Phase::Confirmed)
     }
 
-    /// Whether our INVITE is to be cancelled.
-    pub(crate) fn is_cancelling(&self) -> bool {
-        matches!(
-            self.phase,
-            Phase::Calling(Cancel::Wished(_) | Cancel::Sent { .. })
-        )
+    /// Whether no INVITE of the dialog is open in either direction (section 14.1).
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.open_in.is_none()
+            && self.open_out.is_none()
+            && self.unacked.is_none()
+            && self.ack_owed.is_none()
+    }
+
+    /// Whether a request of this purpose is not to be sent any more: the call is being cancelled, or
+    /// ends and this is not its BYE.
+    pub(crate) fn is_over_for(&self, purpose: Purpose) -> bool {
+        match self.phase {
+            Phase::Calling(Cancel::Wished(_) | Cancel::Sent { .. }) => true,
+            Phase::Ending => purpose != Purpose::Bye,
+            _ => false,
+        }
     }
 
     /// Our INVITE went out anew: its CANCEL has to wait for a provisional response again.

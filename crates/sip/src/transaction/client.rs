@@ -13,6 +13,8 @@ const TIMER_D: Duration = Duration::from_secs(32);
 pub(crate) struct ClientInvite {
     pub(crate) state: InviteState,
     timing: Timing,
+    /// When it is over without a final response, where nobody waits for one.
+    abandoned: Option<Instant>,
 }
 
 /// Where a client INVITE transaction is; each state holds the timers that run in it.
@@ -36,7 +38,17 @@ impl ClientInvite {
             a: Repeat::first(now, &timing),
             b: now + timing.give_up(),
         };
-        Self { state, timing }
+        Self {
+            state,
+            timing,
+            abandoned: None,
+        }
+    }
+
+    /// Nobody waits for the outcome any more: where no final response comes in 64 x T1 either, it is
+    /// over, as section 9.1 has it for a cancelled INVITE.
+    pub(crate) fn abandon(&mut self, now: Instant) {
+        self.abandoned = Some(now + self.timing.give_up());
     }
 
     pub(crate) fn handle_response(&mut self, now: Instant, code: u16) -> Effect {
@@ -83,6 +95,10 @@ impl ClientInvite {
                 self.state = S::Terminated;
                 Effect::NOTHING
             }
+            S::Proceeding if self.abandoned.is_some_and(|at| at <= now) => {
+                self.state = S::Terminated;
+                Effect::NOTHING
+            }
             _ => Effect::NOTHING,
         }
     }
@@ -107,12 +123,18 @@ impl ClientInvite {
         match self.state {
             S::Calling { a, b } => Some(a.map_or(b, |a| a.at.min(b))),
             S::Accepted { m: at } | S::Completed { d: at } => Some(at),
-            S::Proceeding | S::Terminated => None,
+            S::Proceeding => self.abandoned,
+            S::Terminated => None,
         }
     }
 
     pub(crate) fn is_terminated(&self) -> bool {
         matches!(self.state, InviteState::Terminated)
+    }
+
+    /// Whether repeats of a refusal are still to be acknowledged.
+    pub(crate) fn is_refused(&self) -> bool {
+        matches!(self.state, InviteState::Completed { .. })
     }
 }
 

@@ -14,11 +14,14 @@
 
 mod client;
 mod server;
+#[cfg(test)]
+#[rustfmt::skip] // A row a line.
+mod table;
 
 use std::time::{Duration, Instant};
 
 pub(crate) use client::{ClientInvite, ClientOther};
-pub(crate) use server::{InviteState as ServerInviteState, ServerInvite, ServerOther};
+pub(crate) use server::{ServerInvite, ServerOther};
 
 /// The base intervals (RFC 3261 section 17.1.1.1 and table 4).
 #[derive(Copy, Clone, Debug)]

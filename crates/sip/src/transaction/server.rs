@@ -107,6 +107,12 @@ impl ServerInvite {
         matches!(self.state, InviteState::Terminated)
     }
 
+    /// Whether a refusal went out, so that ACKs belong here.
+    pub(crate) fn is_refused(&self) -> bool {
+        use InviteState as S;
+        matches!(self.state, S::Completed { .. } | S::Confirmed { .. })
+    }
+
     /// Whether no final response went out yet.
     pub(crate) fn is_open(&self) -> bool {
         matches!(self.state, InviteState::Proceeding)

@@ -24,9 +24,11 @@ enum Input {
     Timer,
     /// The transport fails.
     Broken,
+    /// Nobody waits for the outcome any more.
+    Abandon,
 }
 
-use Input::{Ack as AckIn, Broken, Repeat as Again, Respond, Response, Start, Timer};
+use Input::{Abandon, Ack as AckIn, Broken, Repeat as Again, Respond, Response, Start, Timer};
 
 /// Nothing is put out.
 const NONE: Effect = Effect::NOTHING;
@@ -110,6 +112,23 @@ fn client_invite_accepted() {
             ("M RFC 6026 8.4", 32_200, Response(200), "Terminated", NONE, None),
         ]);
     }
+}
+
+#[test]
+fn client_invite_abandoned() {
+    // As for a cancelled INVITE (9.1): 64 x T1 more, whether the 100 came before or after.
+    client_invite(UDP, &[
+        ("A, B 17.1.1.2", 0, Start, "Calling", NONE, Some(500)),
+        ("- 17.1.1.2", 100, Response(100), "Proceeding", TELL, None),
+        ("- 9.1", 1_000, Abandon, "Proceeding", NONE, Some(33_000)),
+        ("- 9.1", 33_000, Timer, "Terminated", NONE, None),
+    ]);
+    client_invite(TCP, &[
+        ("A, B 17.1.1.2", 0, Start, "Calling", NONE, Some(32_000)),
+        ("- 9.1", 1_000, Abandon, "Calling", NONE, Some(32_000)),
+        ("- 9.1", 2_000, Response(100), "Proceeding", TELL, Some(33_000)),
+        ("- 9.1", 3_000, Response(487), "Terminated", ACK_TELL, None),
+    ]);
 }
 
 #[test]
@@ -313,6 +332,10 @@ fn client_invite(reliable: bool, rows: &[Row]) {
         Response(code) => machine.handle_response(now, code),
         Timer => machine.handle_timeout(now),
         Broken => machine.handle_transport_error(),
+        Abandon => {
+            machine.abandon(now);
+            NONE
+        }
         other => panic!("no input of a client: {other:?}"),
     };
     play(rows, start, step, |machine| {

@@ -214,6 +214,10 @@ proptest! {
                 }
                 15 => {
                     let _ = solo.endpoint.reinvite(solo.now, usage, Vec::new(), None);
+                    // A peer may leave it at a provisional response for ever.
+                    for sent in solo.sent().iter().filter(|sent| sent.is("INVITE")) {
+                        solo.hears(&response(sent, if wait % 2 == 0 { 100 } else { 491 }));
+                    }
                     continue;
                 }
                 16 => response(&call, 491).cseq(&format!("{cseq} INVITE")),

@@ -12,5 +12,6 @@ mod cancels;
 mod credentials;
 mod dialogs;
 mod drains;
+mod hostile;
 mod refusals;
 mod transport;
