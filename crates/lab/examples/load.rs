@@ -3,7 +3,8 @@
 //!     cargo run --release -p lab --example load -- bridged --target 127.0.0.1:5060 --pid 4711
 //!
 //! `bridged` (200 calls at 50/s held 20 s), `converted` (the same, A-law to mu-law), `echo`, or
-//! `growth` (10,000 short calls; memory and sockets before and after). The server must bridge to
+//! `growth` (10,000 short calls, or 1,000 and `--others N`, at `--rate R`; memory and sockets before
+//! and after). The server must bridge to
 //! the address printed first (`--set callee=...`). With `--target callee` the caller calls the
 //! callee straight: what the lab itself can do.
 
@@ -24,6 +25,7 @@ fn main() -> anyhow::Result<()> {
         let at = args.iter().position(|arg| arg == name)?;
         args.get(at + 1)
     };
+    let number = |name: &str, default: u32| value(name).map_or(Ok(default), |n| n.parse());
     let place = Loopback::fixed();
     println!("callee    sip:uas@{}", place.callee(0));
     let target = value("--target").context("--target ADDRESS:PORT is missing")?;
@@ -44,7 +46,17 @@ fn main() -> anyhow::Result<()> {
         },
         Some("growth") => {
             let pid = pid.context("--pid is missing")?;
-            let growth = growth(target, pid, place, SEED, (1000, 9000, 200.0))?;
+            let growth = growth(
+                target,
+                pid,
+                place,
+                SEED,
+                (
+                    1000,
+                    number("--others", 9000)?,
+                    f64::from(number("--rate", 100)?),
+                ),
+            )?;
             println!(
                 "before    {:?}\nafter     {:?}",
                 growth.before, growth.after

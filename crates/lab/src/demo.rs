@@ -39,7 +39,7 @@ pub struct DemoOptions {
     pub quick: bool,
     /// Where recordings and logs go; a new directory in memory by default.
     pub directory: Option<PathBuf>,
-    /// Seed of marks and tokens.
+    /// Seed of the marks.
     pub seed: u64,
 }
 
@@ -52,8 +52,10 @@ pub struct DemoReport {
     pub faults: Vec<String>,
     /// Why the figures are void; empty when they are not.
     pub invalid: Vec<String>,
-    /// Recordings that are whole and right.
+    /// Recordings to listen to, one tone a side, whole and right.
     pub recordings: Vec<PathBuf>,
+    /// Recordings whose every frame was found in its place; they sound like noise.
+    pub marked_recordings: Vec<PathBuf>,
     /// Running time.
     pub elapsed: Duration,
     /// Where it was made.
@@ -93,6 +95,7 @@ pub fn run_demo(options: &DemoOptions) -> anyhow::Result<DemoReport> {
         faults: Vec::new(),
         invalid: Vec::new(),
         recordings: Vec::new(),
+        marked_recordings: Vec::new(),
         elapsed: Duration::ZERO,
         facts: Facts::gather(options.seed),
     };
@@ -195,7 +198,8 @@ fn add(report: &mut DemoReport, part: &Part, outcome: &RunOutcome, kept: Kept) {
             .calls
             .iter()
             .filter(|call| call.call.plan.user == user);
-        report.rows.push(Row::of(&user, calls, steady));
+        let label = format!("{} {user}", part.dialplan);
+        report.rows.push(Row::of(&label, calls, steady));
     }
     for call in &outcome.calls {
         let plan = &call.call.plan;
@@ -207,7 +211,8 @@ fn add(report: &mut DemoReport, part: &Part, outcome: &RunOutcome, kept: Kept) {
         }));
     }
     report.faults.extend(kept.faults);
-    report.recordings.extend(kept.paths);
+    report.recordings.extend(kept.tones);
+    report.marked_recordings.extend(kept.marks);
     let invalid = outcome.invalid.iter();
     report
         .invalid
@@ -219,10 +224,16 @@ fn print(report: &DemoReport, directory: &Path) {
     println!("{}", report.facts);
     println!("logs      {}", directory.display());
     if !report.recordings.is_empty() {
-        println!("recordings to listen to:");
+        println!("recordings to listen to (left 440 Hz, right 660 Hz):");
     }
     for path in &report.recordings {
         println!("  {}", path.display());
+    }
+    if !report.marked_recordings.is_empty() {
+        println!(
+            "and {} of marked noise, every frame found in its place",
+            report.marked_recordings.len()
+        );
     }
     for why in &report.invalid {
         println!("INVALID   {why}");

@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
 use net::rtp::{MediaAddresses, PortPool, PortRange};
@@ -47,7 +47,7 @@ pub struct RunSpec {
     pub caller: IpAddr,
     /// Addresses for media; nobody else's, so that drops can be told apart.
     pub media: MediaAddresses,
-    /// Seed of marks and tokens.
+    /// Seed of the marks.
     pub seed: u64,
 }
 
@@ -260,11 +260,17 @@ fn wait_until_ready(callees: &[RunningCallee]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A seed for one endpoint of a run.
+/// A seed for one endpoint of a run. Tags, branches and Call-IDs must differ from those of a run
+/// before with the same seed, or the server may rightly take its calls for repeated requests
+/// (RFC 3261, 8.2.2.2); so the time goes in as well. What is said follows from the seed alone.
 fn seed_of(seed: u64, n: u64) -> [u8; 32] {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     bytes[8..16].copy_from_slice(&n.to_le_bytes());
+    bytes[16..].copy_from_slice(&now.as_nanos().to_le_bytes());
     bytes
 }
 

@@ -22,7 +22,10 @@ const LENGTH_MARGIN: Duration = Duration::from_millis(60);
 #[derive(Clone, Default, Debug)]
 pub(super) struct Kept {
     pub(super) faults: Vec<String>,
-    pub(super) paths: Vec<PathBuf>,
+    /// Recordings that are whole and right: those with tones first, then those with marks, which
+    /// sound like noise.
+    pub(super) tones: Vec<PathBuf>,
+    pub(super) marks: Vec<PathBuf>,
 }
 
 /// Checks the recording of every call of `outcome` that has one, in `directory`.
@@ -45,7 +48,11 @@ pub(super) fn check(outcome: &RunOutcome, directory: &Path) -> Kept {
                         .iter()
                         .map(|fault| format!("{name}: recording {fault}")),
                 );
-                kept.paths.extend(good.then(|| path.clone()));
+                let list = match plan.expect {
+                    Expect::TonePeer { .. } => &mut kept.tones,
+                    _ => &mut kept.marks,
+                };
+                list.extend(good.then(|| path.clone()));
             }
             Err(error) => kept.faults.push(format!("{name}: {error}")),
         }

@@ -94,7 +94,7 @@ fn an_echo_must_be_whole_and_in_time() {
         [Fault::Delayed(..)]
     ));
     let mut slow = leg(Side::Caller);
-    slow.delay.as_mut().expect("there is one").max = Duration::from_millis(400);
+    slow.delay.as_mut().expect("there is one").max = Duration::from_millis(600);
     assert!(matches!(verdict(ECHO, &slow)[..], [Fault::Delayed(..)]));
     let mut silent = leg(Side::Caller);
     (silent.received, silent.heard, silent.delay) = (0, Heard::default(), None);
