@@ -1,16 +1,12 @@
-//! The `tandem` binary: found, fresh, started, and never left behind.
+//! The `tandem` binary: found, and fresh.
 //!
 //! `cargo test` doesn't build it for this package: `cargo build --workspace --bins` does, and
 //! `scripts/test` runs that first. A test with a binary that is missing, or older than the sources
 //! it was built from, fails and says so.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use crate::ports::target;
-use crate::process::{Finished, Process};
 use crate::workspace;
 
 /// The binary: `TANDEM_BIN`, or what cargo built last in this profile.
@@ -33,6 +29,12 @@ pub fn tandem() -> PathBuf {
         );
     }
     path
+}
+
+/// Cargo's target directory.
+fn target() -> PathBuf {
+    let given = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    workspace::root().join(given.unwrap_or_else(|| PathBuf::from("target")))
 }
 
 /// What is wrong with a binary.
@@ -82,75 +84,17 @@ fn changed(path: &Path) -> Option<SystemTime> {
         .ok()
 }
 
-/// A server on loopback, in a process of its own.
-#[derive(Debug)]
-pub struct Server {
-    process: Process,
-    sip: SocketAddr,
-}
-
-/// How long it may take to be ready, or to end when it has nothing to do.
-const LIMIT: Duration = Duration::from_secs(20);
-
-impl Server {
-    /// Starts `tandem serve` on a free UDP port with these arguments more.
-    ///
-    /// # Panics
-    /// When it isn't ready in time.
-    #[must_use]
-    pub fn start(arguments: &[&str]) -> Self {
-        let mut command = Command::new(tandem());
-        command
-            .args(["serve", "--sip", "udp:127.0.0.1:0"])
-            .args(arguments);
-        let mut process = Process::start(&mut command);
-        let ready = process.line(LIMIT, |line| line.starts_with("ready "));
-        let sip = sip_address(&ready).unwrap_or_else(|| panic!("no UDP address in: {ready}"));
-        Self { process, sip }
-    }
-
-    /// Where it listens.
-    #[must_use]
-    pub fn sip(&self) -> SocketAddr {
-        self.sip
-    }
-
-    /// Its process id.
-    #[must_use]
-    pub fn id(&self) -> u32 {
-        self.process.id()
-    }
-
-    /// Asks it to end, and waits.
-    ///
-    /// # Panics
-    /// When it doesn't end in time.
-    pub fn stop(self) -> Finished {
-        self.process.signal("TERM");
-        self.process.finish(LIMIT)
-    }
-}
-
-/// The first UDP address of `ready sip=udp:127.0.0.1:5060,tcp:... pid=...`.
-fn sip_address(ready: &str) -> Option<SocketAddr> {
-    let list = ready
-        .split(' ')
-        .find_map(|word| word.strip_prefix("sip="))?;
-    list.split(',')
-        .find_map(|address| address.strip_prefix("udp:"))?
-        .parse()
-        .ok()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
-    use crate::ports::Scratch;
+    use crate::live::Scratch;
 
     #[test]
     fn a_missing_or_old_binary_is_told() {
-        let scratch = Scratch::new("binary");
-        let [binary, source, list] = ["tandem", "a b.rs", "tandem.d"].map(|n| scratch.file(n));
+        let scratch = Scratch::new();
+        let [binary, source, list] = ["tandem", "a b.rs", "tandem.d"].map(|n| scratch.path(n));
         assert!(check(&binary).unwrap_err().contains("no such binary"));
 
         std::fs::write(&source, "").unwrap();
@@ -173,12 +117,5 @@ mod tests {
         let has = |end: &str| sources.iter().any(|path| path.ends_with(end));
         assert!(has("crates/tandem/src/main.rs") && has("crates/sip/src/lib.rs"));
         assert!(!has("tests/src/lib.rs"));
-    }
-
-    #[test]
-    fn the_ready_line_is_read() {
-        let line = "ready sip=tcp:127.0.0.1:1,udp:127.0.0.1:5060 api=127.0.0.1:8080 pid=7";
-        assert_eq!(sip_address(line), Some("127.0.0.1:5060".parse().unwrap()));
-        assert_eq!(sip_address("ready pid=7"), None);
     }
 }

@@ -5,7 +5,7 @@
 //!   scenarios    Scene: caller -- simnet -- Server(b2bua::B2bua) -- simnet -- callee
 //!                ScriptedUa: own reader, own timers, own idea of SDP; complains
 //!                outside:   rsip reads everything again
-//!   end to end   binary: finds and starts `tandem serve`; peers: SIPp, baresip, tshark, sox
+//!   end to end   binary: finds `tandem`; live: starts it, and SIPp, baresip, tshark, sox beside it
 //! ```
 #![forbid(unsafe_code)]
 
@@ -14,9 +14,6 @@ pub mod description;
 pub mod live;
 pub mod message;
 pub mod outside;
-pub mod peers;
-pub mod ports;
-pub mod process;
 pub mod scene;
 pub mod server;
 pub mod source;

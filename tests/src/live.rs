@@ -7,37 +7,11 @@ use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use lab::server::Server;
 
-use crate::workspace;
-
-/// The `tandem` binary: `TANDEM_BIN`, or the one that this workspace has built.
-///
-/// # Panics
-/// Where there is none, or where a source is newer than it: a test of an old binary says nothing.
-#[must_use]
-pub fn binary() -> PathBuf {
-    let path = std::env::var_os("TANDEM_BIN").map_or_else(
-        || {
-            let target = std::env::var_os("CARGO_TARGET_DIR")
-                .map_or_else(|| workspace::root().join("target"), PathBuf::from);
-            target.join("debug/tandem")
-        },
-        PathBuf::from,
-    );
-    let built = modified(&path)
-        .unwrap_or_else(|| panic!("no {}: run `cargo build --bins` first", path.display()));
-    let (newest, source) = newest_source();
-    assert!(
-        newest <= built,
-        "{} is newer than {}: run `cargo build --bins` first",
-        source.display(),
-        path.display()
-    );
-    path
-}
+use crate::binary;
 
 /// Keeps the tests with real time and real load from running beside each other, in this process
 /// or another: they measure, and a machine that does two things at once measures neither.
@@ -144,7 +118,8 @@ pub fn serve(scratch: &Scratch, address: IpAddr, more: &[&str]) -> Server {
     args.extend(["--recordings".into(), text(scratch.path("recordings"))]);
     args.extend(["--cdr".into(), text(scratch.path("cdr.jsonl"))]);
     args.extend(more.iter().map(|arg| (*arg).to_owned()));
-    Server::start(&binary(), &args, &scratch.path("server.log")).expect("the server gets ready")
+    Server::start(&binary::tandem(), &args, &scratch.path("server.log"))
+        .expect("the server gets ready")
 }
 
 /// A port that is free now, for UDP and TCP, outside the range that the kernel gives away and
@@ -344,47 +319,6 @@ pub fn until<T>(limit: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-}
-
-fn modified(path: &Path) -> Option<SystemTime> {
-    std::fs::metadata(path).ok()?.modified().ok()
-}
-
-/// The newest of what the binary is made of.
-fn newest_source() -> (SystemTime, PathBuf) {
-    let root = workspace::root();
-    let mut newest = (SystemTime::UNIX_EPOCH, root.clone());
-    let mut open = vec![
-        root.join("crates"),
-        root.join("codecs"),
-        root.join("dialplan"),
-    ];
-    while let Some(directory) = open.pop() {
-        for entry in std::fs::read_dir(&directory)
-            .into_iter()
-            .flatten()
-            .flatten()
-        {
-            let path = entry.path();
-            let name = entry.file_name();
-            if path.is_dir() {
-                // What only tests are made of does not count.
-                if name != "tests" && name != "benches" {
-                    open.push(path);
-                }
-                continue;
-            }
-            let counts = ["rs", "toml"]
-                .iter()
-                .any(|kind| path.extension().is_some_and(|e| e == *kind));
-            if let (true, Some(at)) = (counts, modified(&path)) {
-                if at > newest.0 {
-                    newest = (at, path);
-                }
-            }
-        }
-    }
-    newest
 }
 
 #[cfg(test)]

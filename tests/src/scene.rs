@@ -110,6 +110,12 @@ fn address(host: u8) -> SocketAddr {
     SocketAddr::from(([192, 0, 2, host], 5060))
 }
 
+/// A phone's second address, for a Contact that differs from where it is called.
+#[must_use]
+pub fn second_address(phone: SocketAddr) -> SocketAddr {
+    SocketAddr::new(phone.ip(), 5070)
+}
+
 /// So many milliseconds.
 #[must_use]
 pub fn ms(ms: u64) -> Duration {
@@ -155,9 +161,13 @@ impl Scene {
 
         let mut world = World::new(epoch, setup.seed);
         world.set_default_link(setup.link);
-        let caller = world.add("caller", phone("alice", alice), [alice]);
+        let caller = world.add(
+            "caller",
+            phone("alice", alice),
+            [alice, second_address(alice)],
+        );
         let server = world.add("tandem", Node::Server(Box::new(server)), [tandem]);
-        let callee = world.add("callee", phone("bob", bob), [bob]);
+        let callee = world.add("callee", phone("bob", bob), [bob, second_address(bob)]);
         Self {
             world,
             caller,
@@ -176,7 +186,8 @@ impl Scene {
         let at = address(self.next_address);
         self.next_address += 1;
         let phone = ScriptedUa::new(name, at, address(1));
-        self.world.add(name, Node::Phone(Box::new(phone)), [at])
+        self.world
+            .add(name, Node::Phone(Box::new(phone)), [at, second_address(at)])
     }
 
     /// A phone as it is.

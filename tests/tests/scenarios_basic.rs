@@ -1,7 +1,7 @@
 //! A basic call, and every message of it lost once, on either leg.
 
 use simnet::{HostId, Nth};
-use tandem_tests::scene::Scene;
+use tandem_tests::scene::{Scene, second_address};
 use tandem_tests::ua::Script;
 
 /// A bridged call: bob's phone says 100, 180 and answers after 200 ms.
@@ -174,6 +174,64 @@ fn leg_b_is_told_who_calls_and_nothing_of_leg_a() {
     assert!(
         !text.contains("192.0.2.10") && !text.contains(&call_a),
         "leg A shows: {text}"
+    );
+}
+
+/// RFC 3261 section 12.2.1.1: ACK and BYE go to the Contact of the 2xx.
+#[test]
+fn requests_follow_the_contact_of_each_side() {
+    let mut scene = bridged();
+    for host in [scene.caller, scene.callee] {
+        scene.with(host, |ua, _| {
+            ua.habits.contact = Some(second_address(ua.address()));
+        });
+    }
+    scene.call("bridge");
+    scene.bye_at(1_000, scene.callee);
+    scene.at(3_000, scene.caller, |ua, now| {
+        ua.call(now, "bridge");
+    });
+    scene.at(4_000, scene.caller, |ua, now| ua.bye(now, 1));
+    scene.finish();
+    assert_eq!(
+        (scene.alice().count("BYE"), scene.bob().count("BYE")),
+        (1, 1)
+    );
+}
+
+/// Section 12.2.1.2: a re-INVITE moves the target.
+#[test]
+fn requests_follow_a_contact_that_moves() {
+    let mut scene = bridged();
+    scene.call("bridge");
+    scene.at(1_000, scene.callee, |ua, now| {
+        ua.habits.contact = Some(second_address(ua.address()));
+        ua.reinvite(now, 0);
+    });
+    scene.bye_at(3_000, scene.caller);
+    scene.finish();
+    assert_eq!(scene.bob().count("BYE"), 1);
+}
+
+#[test]
+fn every_ring_is_passed_on() {
+    let mut scene = bridged();
+    scene.with(scene.callee, |ua, _| {
+        ua.habits.invite = Script::default()
+            .then(10, 180)
+            .then(500, 181)
+            .then(900, 180)
+            .then_sdp(1_500, 200);
+    });
+    scene.call("bridge");
+    scene.bye_at(3_000, scene.caller);
+    scene.finish();
+    assert_eq!(
+        (
+            scene.alice().count("180 (INVITE)"),
+            scene.alice().count("181 (INVITE)")
+        ),
+        (2, 1)
     );
 }
 

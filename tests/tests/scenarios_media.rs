@@ -264,6 +264,40 @@ fn the_callee_holds_and_resumes() {
 }
 
 #[test]
+fn the_callee_answers_one_way() {
+    for (said, told, expected) in [
+        ("sendonly", "sendonly", [(true, false), (false, true)]),
+        ("recvonly", "recvonly", [(false, true), (true, false)]),
+        ("inactive", "inactive", [(false, false), (false, false)]),
+    ] {
+        let mut scene = Scene::lab(1);
+        scene.with(scene.callee, |ua, _| ua.media.direction = Some(said));
+        scene.call("bridge");
+        scene.bye_at(3_000, scene.caller);
+        scene.run(2_000);
+        assert_eq!(answers(scene.alice()), [told]);
+        assert_eq!(flows(&scene), expected, "bob said {said}");
+        scene.finish();
+    }
+}
+
+#[test]
+fn the_caller_offers_one_way() {
+    for (offered, expected) in [
+        ("sendonly", [(false, true), (true, false)]),
+        ("recvonly", [(true, false), (false, true)]),
+    ] {
+        let mut scene = Scene::lab(1);
+        scene.with(scene.caller, |ua, _| ua.media.direction = Some(offered));
+        scene.call("bridge");
+        scene.bye_at(3_000, scene.caller);
+        scene.run(2_000);
+        assert_eq!(flows(&scene), expected, "alice offered {offered}");
+        scene.finish();
+    }
+}
+
+#[test]
 fn the_caller_holds_and_resumes() {
     let mut scene = Scene::lab(1);
     let caller = scene.caller;

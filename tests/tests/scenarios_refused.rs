@@ -267,6 +267,12 @@ fn an_unknown_extension_is_required() {
     assert_eq!(code, 420);
 }
 
+/// RFC 7332 section 3: a B2BUA counts hops too.
+#[test]
+fn no_hop_is_left() {
+    assert_eq!(offered("bridge", |ua| ua.habits.max_forwards = 0), 483);
+}
+
 #[test]
 fn no_codec_in_common() {
     let code = offered("echo", |ua| {

@@ -238,8 +238,8 @@ impl ScriptedUa {
     ) -> Arc<[u8]> {
         let mut text = format!(
             "{method} {uri} SIP/2.0\r\nVia: SIP/2.0/UDP {};branch={branch};rport\r\n\
-             Max-Forwards: 70\r\nCSeq: {cseq} {method}\r\n",
-            self.address
+             Max-Forwards: {}\r\nCSeq: {cseq} {method}\r\n",
+            self.address, self.habits.max_forwards
         );
         for line in lines {
             text.push_str(line);

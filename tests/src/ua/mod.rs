@@ -111,10 +111,16 @@ impl ScriptedUa {
         self.address
     }
 
+    /// Where requests within its dialogs are to come to.
+    #[must_use]
+    pub fn contact_address(&self) -> SocketAddr {
+        self.habits.contact.unwrap_or(self.address)
+    }
+
     /// Its contact URI.
     #[must_use]
     pub fn contact(&self) -> String {
-        format!("sip:{}@{}", self.name, self.address)
+        format!("sip:{}@{}", self.name, self.contact_address())
     }
 
     /// Everything heard and said.
@@ -250,7 +256,7 @@ impl ScriptedUa {
 }
 
 impl Machine for ScriptedUa {
-    fn handle_datagram(&mut self, now: Instant, from: SocketAddr, _to: SocketAddr, bytes: &[u8]) {
+    fn handle_datagram(&mut self, now: Instant, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
         let Some(sip) = Sip::read(bytes) else {
             let shown = String::from_utf8_lossy(bytes).into_owned();
             self.complaints
@@ -262,6 +268,14 @@ impl Machine for ScriptedUa {
             for fault in checks::faults(&sip) {
                 self.complain(&sip, fault);
             }
+        }
+        // RFC 3261 section 12.2.1.1: to the remote target, or the first route, which has our address.
+        let astray = sip.in_dialog()
+            && sip.method() != Some("CANCEL")
+            && self.habits.record_route.is_none()
+            && to != self.contact_address();
+        if astray {
+            self.complain(&sip, format!("sent to {to}, which is not our Contact"));
         }
         if sip.status().is_some() {
             self.take_response(now, &sip);

@@ -1,6 +1,7 @@
 //! How a phone behaves.
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// One response of a script.
@@ -125,6 +126,10 @@ pub struct Habits {
     pub deaf_to_acks: usize,
     /// Requests that are never answered.
     pub ignored: Vec<&'static str>,
+    /// Its Contact, where that isn't the address it is called at.
+    pub contact: Option<SocketAddr>,
+    /// Max-Forwards of its requests.
+    pub max_forwards: u8,
     /// Record-Route that it, as if behind a proxy, puts into responses to INVITE.
     pub record_route: Option<String>,
     /// Header lines for its INVITEs.
@@ -144,6 +149,8 @@ impl Default for Habits {
             acks_refusals: true,
             deaf_to_acks: 0,
             ignored: Vec::new(),
+            contact: None,
+            max_forwards: 70,
             record_route: None,
             invite_fields: Vec::new(),
             invite_body: None,
