@@ -106,8 +106,8 @@ impl fmt::Display for PortRange {
 /// A bound port pair, held until [`PortPool::release`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease {
-    /// What commands and shards call it. Small: ids are given out densely from 0, and one is used
-    /// again no sooner than 1,024 others.
+    /// What commands and shards call it: a place, dense from 0, in the low 20 bits, and above it
+    /// how often that place was lent, so that an old id never means a new lease.
     pub port: u32,
     /// Where RTP is received: an even port.
     pub rtp: SocketAddr,
@@ -148,10 +148,14 @@ struct Pool {
     /// Pairs from here on were never used.
     fresh: u64,
     released: VecDeque<u64>,
-    /// By port id.
-    held: Vec<Option<Held>>,
-    /// Ids that may be used again, oldest first.
-    free_ids: VecDeque<u32>,
+    slots: Vec<Slot>,
+    free_slots: VecDeque<u32>,
+}
+
+#[derive(Debug, Default)]
+struct Slot {
+    generation: u32,
+    held: Option<Held>,
 }
 
 #[derive(Debug)]
@@ -160,9 +164,14 @@ struct Held {
     socket: Arc<UdpSocket>,
 }
 
-/// An id is used again only after so many others were given back, so that whoever still has the
-/// old one in a queue speaks of nothing, and not of another call's port.
-const RESTING_IDS: usize = 1024;
+/// Bits of a port id that say which slot; the rest counts how often the slot was lent.
+const SLOT_BITS: u32 = 20;
+const SLOT_MASK: u32 = (1 << SLOT_BITS) - 1;
+
+/// Which entry of a dense table belongs to a port id.
+pub(super) fn slot_index(port: u32) -> usize {
+    (port & SLOT_MASK) as usize
+}
 
 impl PortPool {
     /// A pool over every address and every pair of the range. Binds nothing but a probe socket
@@ -179,8 +188,8 @@ impl PortPool {
             range,
             fresh: 0,
             released: VecDeque::new(),
-            held: Vec::new(),
-            free_ids: VecDeque::new(),
+            slots: Vec::new(),
+            free_slots: VecDeque::new(),
         }))))
     }
 
@@ -204,7 +213,8 @@ impl PortPool {
 
     /// Pairs that calls hold now.
     pub fn held(&self) -> usize {
-        self.lock().count_held()
+        let pool = self.lock();
+        pool.slots.len() - pool.free_slots.len()
     }
 
     /// Pairs in all.
@@ -225,12 +235,17 @@ impl PortPool {
 
 impl Pool {
     fn allocate(&mut self) -> Result<Lease, PoolError> {
+        let exhausted = |pool: &Self| PoolError::Exhausted {
+            pairs: pool.pairs(),
+            held: pool.slots.len() - pool.free_slots.len(),
+        };
+        let slot = self.free_slot().ok_or_else(|| exhausted(self))?;
         let free = self.pairs() - self.fresh + self.released.len() as u64;
         for _ in 0..free {
             let Some(pair) = self.next_pair() else { break };
             let rtp = self.rtp_address(pair);
             match bind(rtp) {
-                Ok(socket) => return Ok(self.hold(pair, rtp, socket)),
+                Ok(socket) => return Ok(self.hold(slot, pair, rtp, socket)),
                 Err(PoolError::Bind { source, .. })
                     if source.kind() == io::ErrorKind::AddrInUse =>
                 {
@@ -238,57 +253,61 @@ impl Pool {
                 }
                 Err(error) => {
                     self.released.push_front(pair);
+                    self.free_slots.push_back(slot);
                     return Err(error);
                 }
             }
         }
-        Err(PoolError::Exhausted {
-            pairs: self.pairs(),
-            held: self.count_held(),
-        })
+        self.free_slots.push_back(slot);
+        Err(exhausted(self))
     }
 
-    fn hold(&mut self, pair: u64, rtp: SocketAddr, socket: UdpSocket) -> Lease {
-        let held = Some(Held {
+    fn hold(&mut self, slot: u32, pair: u64, rtp: SocketAddr, socket: UdpSocket) -> Lease {
+        let entry = &mut self.slots[slot as usize];
+        entry.held = Some(Held {
             pair,
             socket: Arc::new(socket),
         });
-        let port = if self.free_ids.len() > RESTING_IDS {
-            self.free_ids.pop_front()
-        } else {
-            None
-        };
-        let port = match port {
-            Some(port) => {
-                self.held[port as usize] = held;
-                port
-            }
-            None => {
-                self.held.push(held);
-                u32::try_from(self.held.len() - 1).expect("there are fewer than 2^32 port pairs")
-            }
-        };
         let mut rtcp = rtp;
         rtcp.set_port(rtp.port() + 1);
-        Lease { port, rtp, rtcp }
-    }
-
-    fn release(&mut self, port: u32) {
-        let Some(entry) = self.held.get_mut(port as usize) else {
-            return;
-        };
-        if let Some(held) = entry.take() {
-            self.released.push_back(held.pair);
-            self.free_ids.push_back(port);
+        Lease {
+            port: (entry.generation << SLOT_BITS) | slot,
+            rtp,
+            rtcp,
         }
     }
 
-    fn held(&self, port: u32) -> Option<&Held> {
-        self.held.get(port as usize)?.as_ref()
+    fn release(&mut self, port: u32) {
+        if self.held(port).is_none() {
+            return;
+        }
+        let slot = port & SLOT_MASK;
+        let entry = &mut self.slots[slot as usize];
+        entry.generation = (entry.generation + 1) & (u32::MAX >> SLOT_BITS);
+        if let Some(held) = entry.held.take() {
+            self.released.push_back(held.pair);
+        }
+        self.free_slots.push_back(slot);
     }
 
-    fn count_held(&self) -> usize {
-        self.held.len() - self.free_ids.len()
+    fn held(&self, port: u32) -> Option<&Held> {
+        let slot = self.slots.get(slot_index(port))?;
+        if slot.generation == port >> SLOT_BITS {
+            slot.held.as_ref()
+        } else {
+            None
+        }
+    }
+
+    fn free_slot(&mut self) -> Option<u32> {
+        if let Some(slot) = self.free_slots.pop_front() {
+            return Some(slot);
+        }
+        let slot = u32::try_from(self.slots.len())
+            .ok()
+            .filter(|slot| *slot <= SLOT_MASK)?;
+        self.slots.push(Slot::default());
+        Some(slot)
     }
 
     fn next_pair(&mut self) -> Option<u64> {
@@ -415,20 +434,16 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_dead_after_release_and_rests_before_it_is_used_again() {
+    fn an_id_is_dead_after_release_even_when_its_slot_lives_again() {
         let pool = pool(own(3), free_range(own(3), 2));
-        let first = pool.allocate().expect("free").port;
-        pool.release(first);
-        pool.release(first);
-        assert!(pool.socket(first).is_none() && pool.held() == 0);
-        let mut ids = Vec::new();
-        for _ in 0..2 * RESTING_IDS {
-            let lease = pool.allocate().expect("free");
-            pool.release(lease.port);
-            ids.push(lease.port);
-        }
-        assert!(!ids[..RESTING_IDS].contains(&first) && ids[RESTING_IDS] == first);
-        assert!(ids.iter().all(|id| *id as usize <= RESTING_IDS));
+        let old = pool.allocate().expect("free");
+        pool.release(old.port);
+        let new = pool.allocate().expect("free");
+        assert_eq!(slot_index(old.port), slot_index(new.port));
+        assert!(pool.socket(old.port).is_none());
+        pool.release(old.port);
+        assert_eq!(pool.held(), 1);
+        assert!(pool.socket(new.port).is_some());
     }
 
     #[test]

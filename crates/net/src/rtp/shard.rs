@@ -28,15 +28,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::event::{Timespec, epoll};
 
 use super::PortPool;
+use super::pool::slot_index;
 
 /// The RTP sockets that one shard reads and sends on.
 pub struct ShardSockets {
     pool: PortPool,
     epoll: OwnedFd,
-    /// By port id, which the pool gives out densely, so a packet finds its socket with one index.
-    attached: Vec<Option<Arc<UdpSocket>>>,
+    /// By slot of the port id; dense, so a packet finds its socket with one index.
+    attached: Vec<Option<Attached>>,
     scratch: Box<[u8]>,
     counters: Arc<ShardCounters>,
+}
+
+#[derive(Debug)]
+struct Attached {
+    port: u32,
+    socket: Arc<UdpSocket>,
 }
 
 /// What a shard's sockets did; written by the shard, read by anyone.
@@ -91,28 +98,31 @@ impl ShardSockets {
     /// what epoll says.
     pub fn attach(&mut self, port: u32) -> io::Result<()> {
         let socket = self.pool.socket(port).ok_or(io::ErrorKind::NotFound)?;
-        let index = port as usize;
+        let index = slot_index(port);
         if self.attached.len() <= index {
             self.attached.resize_with(index + 1, || None);
         }
-        if self.attached[index].is_some() {
-            return Err(io::ErrorKind::AlreadyExists.into());
+        if let Some(older) = &self.attached[index] {
+            if older.port == port {
+                return Err(io::ErrorKind::AlreadyExists.into());
+            }
+            self.detach(older.port);
         }
         let data = epoll::EventData::new_u64(u64::from(port));
         epoll::add(&self.epoll, &socket, data, epoll::EventFlags::IN)?;
-        self.attached[index] = Some(socket);
+        self.attached[index] = Some(Attached { port, socket });
         Ok(())
     }
 
     /// Stops to read a port; its socket closes once the pool has released it too.
     pub fn detach(&mut self, port: u32) {
-        let Some(entry) = self.attached.get_mut(port as usize) else {
+        let Some(entry) = self.attached.get_mut(slot_index(port)) else {
             return;
         };
-        if let Some(socket) = entry.take() {
+        if let Some(attached) = entry.take_if(|attached| attached.port == port) {
             // The pool may keep the socket open, so closing doesn't take it out of epoll for us.
             // It can only fail for a socket that isn't in the set, and then there's nothing to do.
-            let _ = epoll::delete(&self.epoll, &socket);
+            let _ = epoll::delete(&self.epoll, &attached.socket);
         }
     }
 
@@ -167,18 +177,19 @@ impl ShardSockets {
     pub fn flush(&mut self) {}
 
     fn socket(&self, port: u32) -> Option<&UdpSocket> {
-        self.attached.get(port as usize)?.as_deref()
+        let attached = self.attached.get(slot_index(port))?.as_ref()?;
+        (attached.port == port).then_some(&*attached.socket)
     }
 
     fn receive_one(&mut self, port: u32, sink: &mut impl FnMut(u32, SocketAddr, &mut [u8])) {
-        let Some(Some(socket)) = self.attached.get(port as usize) else {
+        let Some(attached) = self.attached.get(slot_index(port)).and_then(Option::as_ref) else {
             return;
         };
-        match socket.recv_from(&mut self.scratch) {
+        match attached.socket.recv_from(&mut self.scratch) {
             Ok((len, _)) if len > Self::MAX_PACKET => add_one(&self.counters.oversize),
             Ok((len, from)) => {
                 add_one(&self.counters.received);
-                sink(port, from, &mut self.scratch[..len]);
+                sink(attached.port, from, &mut self.scratch[..len]);
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(_) => add_one(&self.counters.receive_errors),
