@@ -88,7 +88,7 @@ impl FromStr for ListenSpec {
 
 /// A listener that can't be had.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot listen on {spec}")]
+#[error("cannot listen on {spec}: {source}")]
 pub struct BindError {
     /// What was asked for.
     pub spec: ListenSpec,
