@@ -45,8 +45,21 @@ fn main() -> ExitCode {
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => fail(&format!("{error:#}")),
+        Err(error) => fail(&chain(&error)),
     }
+}
+
+/// What went wrong, from the outside in, each thing said once: some errors quote their source, some
+/// leave that to whoever prints them.
+fn chain(error: &anyhow::Error) -> String {
+    error
+        .chain()
+        .map(ToString::to_string)
+        .fold(String::new(), |said, cause| match said.as_str() {
+            "" => cause,
+            text if text.ends_with(&cause) => said,
+            text => format!("{text}: {cause}"),
+        })
 }
 
 /// The demo prints its own table; calls that were not as planned make it fail.
@@ -69,11 +82,12 @@ fn show(demo: cli::Demo) -> anyhow::Result<()> {
 fn explain(error: &clap::Error) -> ExitCode {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
-            print!("{}", error.render().ansi());
+            // A closed pipe is no failure of ours: `tandem help | head -1`.
+            let _ = error.print();
             ExitCode::SUCCESS
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            eprint!("{}", error.render());
+            let _ = error.print();
             ExitCode::FAILURE
         }
         _ => fail(&cli::one_line(error)),
@@ -83,4 +97,23 @@ fn explain(error: &clap::Error) -> ExitCode {
 fn fail(what: &str) -> ExitCode {
     eprintln!("tandem: {}", what.replace('\n', "; "));
     ExitCode::FAILURE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_cause_is_said_once() {
+        let taken = || std::io::Error::from(std::io::ErrorKind::AddrInUse);
+        let quoted = anyhow::Error::new(taken()).context(format!("cannot listen: {}", taken()));
+        assert_eq!(chain(&quoted), format!("cannot listen: {}", taken()));
+        let apart = anyhow::Error::new(taken())
+            .context("cannot listen")
+            .context("start anew");
+        assert_eq!(
+            chain(&apart),
+            format!("start anew: cannot listen: {}", taken())
+        );
+    }
 }
