@@ -44,6 +44,8 @@ const SIP_PORT: u16 = 5060;
 const RETRY: Duration = Duration::from_millis(5);
 /// What calls that were hung up at the deadline get for their BYEs.
 const FAREWELL: Duration = Duration::from_secs(2);
+/// What slow streams get to take the last messages.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Everything the running server is made of.
 pub(crate) struct Driver {
@@ -94,7 +96,7 @@ impl Driver {
             let now = Instant::now();
             self.on_time(now);
             self.drain(now);
-            if self.state.phase == Phase::Stopped {
+            if self.is_over(now) {
                 break;
             }
             let due = self.next_due(now).map(tokio::time::Instant::from_std);
@@ -118,6 +120,7 @@ impl Driver {
                 () = at(due) => {}
             }
         }
+        self.sip.flush(LAST_WORDS).await;
         self.engine.shutdown();
         self.recorder.shutdown();
     }
@@ -127,26 +130,27 @@ impl Driver {
         if self.b2bua.poll_timeout().is_some_and(|due| due <= now) {
             self.b2bua.handle_timeout(now);
         }
-        let idle = self.is_idle();
-        self.state.phase = match self.state.phase {
-            Phase::Draining(_) | Phase::Parting(_) if idle => Phase::Stopped,
-            Phase::Draining(end) if end <= now => {
-                tracing::warn!(
-                    calls = self.b2bua.counts().calls,
-                    "the deadline is here: hanging up"
-                );
-                self.b2bua.hang_up_all(now);
-                Phase::Parting(now + FAREWELL)
+        if matches!(self.state.phase, Phase::Draining(end) if end <= now) {
+            let calls = self.b2bua.counts().calls;
+            if calls > 0 {
+                tracing::warn!(calls, "the deadline is here: hanging up");
             }
-            Phase::Parting(end) if end <= now => Phase::Stopped,
-            other => other,
-        };
+            self.b2bua.hang_up_all(now);
+            self.state.phase = Phase::Parting(now + FAREWELL);
+        }
     }
 
-    /// No call is left and no BYE waits for its answer, so stopping cuts nobody off.
-    fn is_idle(&self) -> bool {
+    /// Whether the server has been stopped and owes nobody anything. Asked when every queue has
+    /// been emptied: what was in one may have been the last thing to wait for.
+    fn is_over(&self, now: Instant) -> bool {
         let counts = self.b2bua.counts();
-        counts.calls == 0 && counts.sip.usages == 0
+        let is_idle = counts.calls == 0 && counts.legs == 0;
+        match self.state.phase {
+            Phase::Running => false,
+            Phase::Draining(_) => is_idle,
+            Phase::Parting(end) => is_idle || end <= now,
+            Phase::Stopped => true,
+        }
     }
 
     fn next_due(&self, now: Instant) -> Option<Instant> {

@@ -41,6 +41,7 @@ struct Server {
     udp: SocketAddr,
     tcp: SocketAddr,
     ready: String,
+    recordings: PathBuf,
 }
 
 impl Server {
@@ -78,6 +79,7 @@ impl Server {
             tcp: address("tcp:"),
             child,
             ready,
+            recordings,
         }
     }
 
@@ -99,6 +101,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.recordings);
     }
 }
 
@@ -346,7 +349,7 @@ fn check_says_what_would_be_in_force() {
         "--rtp-ports",
         "20000-20009",
         "--recordings",
-        "/tmp",
+        &std::env::temp_dir().to_string_lossy(),
     ]);
     let table = String::from_utf8(output.stdout).expect("text");
     assert!(output.status.success(), "{table}");
@@ -355,7 +358,7 @@ fn check_says_what_would_be_in_force() {
         "127.0.0.1, ports 20000-20009",
         "5 port pairs, 2 bridged calls",
         "default, ",
-        "/tmp, on ",
+        "recordings ",
         "PCMA/8000, PCMU/8000",
     ] {
         assert!(table.contains(part), "{part}: {table}");
