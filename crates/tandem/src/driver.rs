@@ -120,8 +120,17 @@ impl Driver {
                 () = at(due) => {}
             }
         }
+        self.part().await;
+    }
+
+    /// Whoever is still in a call is told, nobody is waited for, and every call gets its record.
+    async fn part(&mut self) {
+        let now = Instant::now();
+        self.b2bua.hang_up_all(now);
+        self.drain(now);
         self.sip.flush(LAST_WORDS).await;
         self.engine.shutdown();
+        self.drain(now);
         self.recorder.shutdown();
     }
 

@@ -229,7 +229,8 @@ fn sighup_keeps_the_server_up() {
 
 #[test]
 fn draining_refuses_new_calls_and_a_second_signal_stops_at_once() {
-    let mut server = Server::start("drain", &[]);
+    let records = scratch("drain.jsonl");
+    let mut server = Server::start("drain", &["--cdr", &records.to_string_lossy()]);
     let caller = Caller::new(&server);
     assert!(caller.invite("echo").starts_with("SIP/2.0 200 "));
     server.signal("TERM");
@@ -241,7 +242,15 @@ fn draining_refuses_new_calls_and_a_second_signal_stops_at_once() {
         .find(|response| response.starts_with("SIP/2.0 503 "));
     assert!(refused.expect("draining begins").contains("Retry-After"));
     server.signal("TERM");
+    assert!(caller.receive().starts_with("BYE sip:caller@"));
     assert_eq!(server.exit_code(), Some(0));
+    let written = std::fs::read_to_string(&records).expect("written");
+    std::fs::remove_file(&records).expect("ours");
+    assert_eq!(
+        written.matches("\"callee\":\"echo\"").count(),
+        1,
+        "{written}"
+    );
 }
 
 #[test]
