@@ -50,7 +50,7 @@ fn bench(c: &mut Criterion) {
     let message =
         Message::parse(bytes.as_slice(), Framing::Datagram, &limits).expect("it is valid");
     group.bench_function("check_request", |b| {
-        b.iter(|| black_box(&message).check_request().is_ok())
+        b.iter(|| black_box(&message).check_request().is_ok());
     });
     group.bench_function("read_routing", |b| {
         b.iter(|| {

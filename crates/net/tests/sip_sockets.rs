@@ -244,6 +244,28 @@ async fn a_message_to_nowhere_opens_a_connection_which_is_used_again() {
 }
 
 #[tokio::test]
+async fn what_was_sent_last_arrives_when_flushed_before_the_end() {
+    let mut ours = sockets(&[], Limits::default());
+    let peer = TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("loopback binds");
+    ours.send(outgoing(
+        Transport::Tcp,
+        peer.local_addr().expect("bound"),
+        b"last words",
+    ));
+    ours.flush(Duration::from_secs(10)).await;
+    drop(ours);
+    let (mut stream, _) = peer.accept().await.expect("it connected");
+    let mut words = String::new();
+    stream
+        .read_to_string(&mut words)
+        .await
+        .expect("closed in order");
+    assert_eq!(words, "last words");
+}
+
+#[tokio::test]
 async fn a_connection_that_cannot_be_opened_is_reported() {
     let mut ours = sockets(&[], Limits::default());
     let remote = std::net::TcpListener::bind("127.0.0.1:0")

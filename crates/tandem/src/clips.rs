@@ -56,7 +56,7 @@ pub(crate) enum ClipError {
     TooLong { samples: u32 },
 }
 
-/// What [`Clips::request`] could do.
+/// What a request for a clip could do.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Request {
     /// The clip is held for the call.

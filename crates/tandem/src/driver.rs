@@ -46,6 +46,8 @@ const RETRY: Duration = Duration::from_millis(5);
 const WORTH_TRIMMING: u32 = 100;
 /// What calls that were hung up at the deadline get for their BYEs.
 const FAREWELL: Duration = Duration::from_secs(2);
+/// What slow streams get to take the last messages.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Everything the running server is made of.
 pub(crate) struct Driver {
@@ -98,7 +100,7 @@ impl Driver {
             let now = Instant::now();
             self.on_time(now);
             self.drain(now);
-            if self.state.phase == Phase::Stopped {
+            if self.is_over(now) {
                 break;
             }
             let due = self.next_due(now).map(tokio::time::Instant::from_std);
@@ -122,7 +124,17 @@ impl Driver {
                 () = at(due) => {}
             }
         }
+        self.part().await;
+    }
+
+    /// Whoever is still in a call is told, nobody is waited for, and every call gets its record.
+    async fn part(&mut self) {
+        let now = Instant::now();
+        self.b2bua.hang_up_all(now);
+        self.drain(now);
+        self.sip.flush(LAST_WORDS).await;
         self.engine.shutdown();
+        self.drain(now);
         self.recorder.shutdown();
     }
 
@@ -132,20 +144,14 @@ impl Driver {
             self.b2bua.handle_timeout(now);
         }
         self.give_memory_back();
-        let idle = self.is_idle();
-        self.state.phase = match self.state.phase {
-            Phase::Draining(_) | Phase::Parting(_) if idle => Phase::Stopped,
-            Phase::Draining(end) if end <= now => {
-                tracing::warn!(
-                    calls = self.b2bua.counts().calls,
-                    "the deadline is here: hanging up"
-                );
-                self.b2bua.hang_up_all(now);
-                Phase::Parting(now + FAREWELL)
+        if matches!(self.state.phase, Phase::Draining(end) if end <= now) {
+            let calls = self.b2bua.counts().calls;
+            if calls > 0 {
+                tracing::warn!(calls, "the deadline is here: hanging up");
             }
-            Phase::Parting(end) if end <= now => Phase::Stopped,
-            other => other,
-        };
+            self.b2bua.hang_up_all(now);
+            self.state.phase = Phase::Parting(now + FAREWELL);
+        }
     }
 
     /// When nothing goes on any more, the room of the busy time goes back to the system.
@@ -157,10 +163,18 @@ impl Driver {
         }
     }
 
-    /// No call is left and no BYE waits for its answer, so stopping cuts nobody off.
-    fn is_idle(&self) -> bool {
+    /// Whether the server has been stopped and owes nobody anything. Asked when every queue has
+    /// been emptied: what was in one may have been the last thing to wait for.
+    fn is_over(&self, now: Instant) -> bool {
         let counts = self.b2bua.counts();
-        counts.calls == 0 && counts.sip.usages == 0
+        // A leg that is gone for its call may still wait for the answer to its BYE.
+        let is_idle = counts.calls == 0 && counts.sip.usages == 0;
+        match self.state.phase {
+            Phase::Running => false,
+            Phase::Draining(_) => is_idle,
+            Phase::Parting(end) => is_idle || end <= now,
+            Phase::Stopped => true,
+        }
     }
 
     fn next_due(&self, now: Instant) -> Option<Instant> {

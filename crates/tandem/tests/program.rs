@@ -41,6 +41,7 @@ struct Server {
     udp: SocketAddr,
     tcp: SocketAddr,
     ready: String,
+    recordings: PathBuf,
 }
 
 impl Server {
@@ -78,6 +79,7 @@ impl Server {
             tcp: address("tcp:"),
             child,
             ready,
+            recordings,
         }
     }
 
@@ -99,6 +101,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.recordings);
     }
 }
 
@@ -108,6 +111,70 @@ fn options(transport: &str, from: SocketAddr, to: SocketAddr) -> String {
          From: <sip:probe@{from}>;tag=1\r\nTo: <sip:{to}>\r\nCall-ID: program@{from}\r\n\
          CSeq: 1 OPTIONS\r\nMax-Forwards: 70\r\nContent-Length: 0\r\n\r\n"
     )
+}
+
+/// A caller on a socket of its own that speaks just enough SIP for one call at a time.
+struct Caller {
+    socket: UdpSocket,
+    local: SocketAddr,
+    server: SocketAddr,
+}
+
+impl Caller {
+    fn new(server: &Server) -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback binds");
+        socket
+            .set_read_timeout(Some(Duration::from_secs(10)))
+            .expect("a valid time");
+        let local = socket.local_addr().expect("bound");
+        Self {
+            socket,
+            local,
+            server: server.udp,
+        }
+    }
+
+    fn send(&self, method: &str, called: &str, to_tag: &str, body: &str) {
+        let Self { local, server, .. } = self;
+        let message = format!(
+            "{method} sip:{called}@{server} SIP/2.0\r\n\
+             Via: SIP/2.0/UDP {local};branch=z9hG4bK{method}{called}\r\n\
+             From: <sip:caller@{local}>;tag=1\r\nTo: <sip:{called}@{server}>{to_tag}\r\n\
+             Call-ID: {called}@{local}\r\nCSeq: 1 {method}\r\nContact: <sip:caller@{local}>\r\n\
+             Max-Forwards: 70\r\nContent-Type: application/sdp\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        self.socket
+            .send_to(message.as_bytes(), server)
+            .expect("loopback");
+    }
+
+    /// The next message that isn't provisional.
+    fn receive(&self) -> String {
+        let mut buffer = [0; 4096];
+        loop {
+            let (len, _) = self.socket.recv_from(&mut buffer).expect("a message");
+            let message = String::from_utf8_lossy(&buffer[..len]).into_owned();
+            if !message.starts_with("SIP/2.0 1") {
+                return message;
+            }
+        }
+    }
+
+    /// The final response to an INVITE, acknowledged.
+    fn invite(&self, called: &str) -> String {
+        let sdp = "v=0\r\no=- 1 1 IN IP4 127.0.0.1\r\ns=-\r\nc=IN IP4 127.0.0.1\r\nt=0 0\r\n\
+                   m=audio 9 RTP/AVP 8\r\n";
+        self.send("INVITE", called, "", sdp);
+        let response = self.receive();
+        let to = response
+            .lines()
+            .find(|line| line.starts_with("To:"))
+            .expect("a To");
+        let tag = to.find(";tag=").map_or("", |at| &to[at..]);
+        self.send("ACK", called, tag, "");
+        response
+    }
 }
 
 fn ask_over_udp(server: &Server) -> String {
@@ -158,6 +225,83 @@ fn sighup_keeps_the_server_up() {
     assert!(ask_over_udp(&server).starts_with("SIP/2.0 200 "));
     server.signal("INT");
     assert_eq!(server.exit_code(), Some(0));
+}
+
+#[test]
+fn draining_refuses_new_calls_and_a_second_signal_stops_at_once() {
+    let records = scratch("drain.jsonl");
+    let mut server = Server::start("drain", &["--cdr", &records.to_string_lossy()]);
+    let caller = Caller::new(&server);
+    assert!(caller.invite("echo").starts_with("SIP/2.0 200 "));
+    server.signal("TERM");
+    // The signal and the next call race, so ask until the answer changes; it must, and for good.
+    let refused =
+        (0..1000).map(|n| Caller::new(&server).invite(&format!("reject-4{:02}", n % 50 + 50)));
+    let refused = refused
+        .into_iter()
+        .find(|response| response.starts_with("SIP/2.0 503 "));
+    assert!(refused.expect("draining begins").contains("Retry-After"));
+    server.signal("TERM");
+    assert!(caller.receive().starts_with("BYE sip:caller@"));
+    assert_eq!(server.exit_code(), Some(0));
+    let written = std::fs::read_to_string(&records).expect("written");
+    std::fs::remove_file(&records).expect("ours");
+    assert_eq!(
+        written.matches("\"callee\":\"echo\"").count(),
+        1,
+        "{written}"
+    );
+}
+
+#[test]
+fn calls_are_hung_up_when_the_deadline_comes_and_leave_a_record() {
+    let directory = scratch("deadline");
+    std::fs::create_dir_all(&directory).expect("a temporary directory");
+    let (config, records) = (directory.join("tandem.toml"), directory.join("calls.jsonl"));
+    std::fs::write(&config, "[shutdown]\ndeadline_s = 0\n").expect("written");
+    let more = [
+        "--config",
+        &config.to_string_lossy(),
+        "--cdr",
+        &records.to_string_lossy(),
+    ]
+    .map(str::to_owned);
+    let mut server = Server::start("deadline", &more.each_ref().map(String::as_str));
+    let caller = Caller::new(&server);
+    assert!(caller.invite("echo").starts_with("SIP/2.0 200 "));
+    server.signal("TERM");
+    let bye = caller.receive();
+    assert!(bye.starts_with("BYE sip:caller@"), "{bye}");
+    let (_, headers) = bye.split_once("\r\n").expect("headers");
+    caller
+        .socket
+        .send_to(
+            format!("SIP/2.0 200 OK\r\n{headers}").as_bytes(),
+            server.udp,
+        )
+        .expect("loopback");
+    assert_eq!(server.exit_code(), Some(0));
+    let written = std::fs::read_to_string(&records).expect("written");
+    std::fs::remove_dir_all(&directory).expect("ours");
+    assert!(
+        written.lines().count() == 1 && written.contains("\"callee\":\"echo\""),
+        "{written}"
+    );
+}
+
+#[test]
+fn a_call_to_a_callee_that_is_not_running_fails_at_once() {
+    let closed = UdpSocket::bind("127.0.0.1:0")
+        .and_then(|s| s.local_addr())
+        .expect("bound");
+    let callee = format!("callee=sip:uas@{closed}");
+    let server = Server::start("dead", &["--dialplan", "lab", "--set", &callee]);
+    let response = Caller::new(&server).invite("bridge");
+    // What an ICMP error brings at once; without it, silence until 64 x T1 (32 s) is over.
+    assert!(
+        response.starts_with("SIP/2.0 5") && response.contains("out of reach"),
+        "{response}"
+    );
 }
 
 #[test]
@@ -214,7 +358,7 @@ fn check_says_what_would_be_in_force() {
         "--rtp-ports",
         "20000-20009",
         "--recordings",
-        "/tmp",
+        &std::env::temp_dir().to_string_lossy(),
     ]);
     let table = String::from_utf8(output.stdout).expect("text");
     assert!(output.status.success(), "{table}");
@@ -223,7 +367,7 @@ fn check_says_what_would_be_in_force() {
         "127.0.0.1, ports 20000-20009",
         "5 port pairs, 2 bridged calls",
         "default, ",
-        "/tmp, on ",
+        "recordings ",
         "PCMA/8000, PCMU/8000",
     ] {
         assert!(table.contains(part), "{part}: {table}");

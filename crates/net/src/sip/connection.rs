@@ -50,6 +50,11 @@ impl Connection {
     pub(super) fn send(&self, bytes: Arc<[u8]>) -> Result<(), Full> {
         self.queue.push(bytes)
     }
+
+    /// Waits until the peer's socket has taken all that was sent.
+    pub(super) async fn flushed(&self) {
+        self.queue.flushed().await;
+    }
 }
 
 impl Queue {
@@ -64,7 +69,18 @@ impl Queue {
     async fn say_farewell(&self, words: Vec<u8>) {
         if !words.is_empty() && self.push(words.into()).is_ok() {
             // Nobody is owed more than this try.
-            let _ = timeout(FAREWELL, self.emptied.notified()).await;
+            let _ = timeout(FAREWELL, self.flushed()).await;
+        }
+    }
+
+    async fn flushed(&self) {
+        loop {
+            // Made before the look, so that a queue emptied in between still wakes it.
+            let emptied = self.emptied.notified();
+            if self.bytes.load(Ordering::Relaxed) == 0 {
+                return;
+            }
+            emptied.await;
         }
     }
 }

@@ -9,7 +9,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::{Duration, sleep};
+use tokio::time::{Duration, sleep, timeout};
 
 use super::connection::{self, Connection};
 use super::udp::UdpListener;
@@ -126,6 +126,18 @@ impl SipSockets {
                 error,
             });
         }
+    }
+
+    /// Waits until every stream has taken what was sent, or the time is over: the last thing
+    /// before the sockets are dropped. Datagrams are gone by then, save under a full send buffer.
+    pub async fn flush(&self, limit: Duration) {
+        let all = async {
+            for connection in self.connections.values() {
+                connection.flushed().await;
+            }
+        };
+        // A peer that does not read loses what it did not read.
+        let _ = timeout(limit, all).await;
     }
 
     fn listen(&mut self, spec: ListenSpec) -> io::Result<()> {
