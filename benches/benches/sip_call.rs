@@ -20,10 +20,23 @@ impl Pair {
     fn new() -> Self {
         let end = |side: usize| {
             let local = address(side);
-            let listeners = vec![Listener { transport: Transport::Udp, local, advertised: None }];
-            Endpoint::new(Config { listeners, ..Config::default() }, [side as u8; 32])
+            let listeners = vec![Listener {
+                transport: Transport::Udp,
+                local,
+                advertised: None,
+            }];
+            Endpoint::new(
+                Config {
+                    listeners,
+                    ..Config::default()
+                },
+                [side as u8; 32],
+            )
         };
-        Self { ends: [end(0), end(1)], now: Instant::now() }
+        Self {
+            ends: [end(0), end(1)],
+            now: Instant::now(),
+        }
     }
 
     /// Carries messages until nobody has any; gives the last event of each side.
@@ -54,14 +67,24 @@ impl Pair {
 
     fn call(&mut self) {
         self.now += Duration::from_millis(1);
-        self.ends.iter_mut().for_each(|end| end.handle_timeout(self.now));
+        self.ends
+            .iter_mut()
+            .for_each(|end| end.handle_timeout(self.now));
         let now = self.now;
-        let caller = self.ends[0].invite(now, invite()).expect("below the limits");
+        let caller = self.ends[0]
+            .invite(now, invite())
+            .expect("below the limits");
         let [_, event] = self.exchange();
-        let Some(Event::Invite { usage: callee, .. }) = event else { panic!("no call") };
-        self.ends[1].provisional(now, callee, 180, None, Vec::new(), None).expect("open");
+        let Some(Event::Invite { usage: callee, .. }) = event else {
+            panic!("no call")
+        };
+        self.ends[1]
+            .provisional(now, callee, 180, None, Vec::new(), None)
+            .expect("open");
         self.exchange();
-        self.ends[1].accept(now, callee, Vec::new(), Some(body())).expect("open");
+        self.ends[1]
+            .accept(now, callee, Vec::new(), Some(body()))
+            .expect("open");
         self.exchange();
         self.ends[0].ack(now, caller, None);
         self.exchange();
@@ -95,7 +118,10 @@ fn body() -> Body {
     let description = "v=0\r\no=user1 53655765 2353687637 IN IP4 192.0.2.10\r\ns=-\r\nc=IN IP4 192.0.2.10\r\n\
         t=0 0\r\nm=audio 16384 RTP/AVP 8 0 101\r\na=rtpmap:8 PCMA/8000\r\na=rtpmap:0 PCMU/8000\r\n\
         a=rtpmap:101 telephone-event/8000\r\na=fmtp:101 0-15\r\na=ptime:20\r\na=sendrecv\r\n";
-    Body { content_type: "application/sdp".into(), bytes: description.as_bytes().to_vec() }
+    Body {
+        content_type: "application/sdp".into(),
+        bytes: description.as_bytes().to_vec(),
+    }
 }
 
 fn bench(c: &mut Criterion) {

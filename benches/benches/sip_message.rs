@@ -17,9 +17,18 @@ fn invite() -> Vec<u8> {
         a=rtpmap:97 speex/8000\r\na=rtpmap:101 telephone-event/8000\r\na=fmtp:101 0-15\r\na=ptime:20\r\n\
         a=sendrecv\r\n";
     Writer::request("INVITE", "sip:service@192.0.2.1:5060")
-        .header(Name::Via, "SIP/2.0/UDP 192.0.2.10:5070;rport;branch=z9hG4bK-8121-1-0-7c4f1e2ab99d4d")
-        .header(Name::Via, "SIP/2.0/UDP 192.0.2.11:5060;branch=z9hG4bK-77aa-2")
-        .header(Name::From, "\"Alice Example\" <sip:alice@192.0.2.10:5070>;tag=8121SIPpTag001")
+        .header(
+            Name::Via,
+            "SIP/2.0/UDP 192.0.2.10:5070;rport;branch=z9hG4bK-8121-1-0-7c4f1e2ab99d4d",
+        )
+        .header(
+            Name::Via,
+            "SIP/2.0/UDP 192.0.2.11:5060;branch=z9hG4bK-77aa-2",
+        )
+        .header(
+            Name::From,
+            "\"Alice Example\" <sip:alice@192.0.2.10:5070>;tag=8121SIPpTag001",
+        )
         .header(Name::To, "<sip:service@192.0.2.1:5060>")
         .header(Name::CallId, "1-8121@192.0.2.10")
         .header(Name::CSeq, "1 INVITE")
@@ -38,8 +47,11 @@ fn bench(c: &mut Criterion) {
     group.bench_function("index", |b| {
         b.iter(|| Message::parse(black_box(bytes.as_slice()), Framing::Datagram, &limits).is_ok());
     });
-    let message = Message::parse(bytes.as_slice(), Framing::Datagram, &limits).expect("it is valid");
-    group.bench_function("check_request", |b| b.iter(|| black_box(&message).check_request().is_ok()));
+    let message =
+        Message::parse(bytes.as_slice(), Framing::Datagram, &limits).expect("it is valid");
+    group.bench_function("check_request", |b| {
+        b.iter(|| black_box(&message).check_request().is_ok())
+    });
     group.bench_function("read_routing", |b| {
         b.iter(|| {
             let message = black_box(&message);

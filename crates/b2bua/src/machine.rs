@@ -78,6 +78,14 @@ pub struct Counts {
     pub sip: sip::Counts,
 }
 
+impl Counts {
+    /// Whether nothing goes on: no call, no leg, no transaction, no timer.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
 impl B2bua {
     /// A machine without calls. `seed` feeds every token and hasher; `epoch` ties `Instant`s to
     /// wall time for the records.
@@ -258,6 +266,15 @@ impl B2bua {
             outputs: self.outputs.len(),
             sip: self.endpoint.counts(),
         }
+    }
+
+    /// Gives back the room that the busiest time took; meant for when nothing goes on.
+    pub fn shrink(&mut self) {
+        self.endpoint.shrink();
+        self.calls.shrink_to_fit();
+        self.usages.shrink_to_fit();
+        self.relayed.shrink_to_fit();
+        self.outputs.shrink_to_fit();
     }
 
     /// Users that are registered.

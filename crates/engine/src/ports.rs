@@ -72,6 +72,9 @@ mod tests {
         assert_eq!(ports.owner(earlier), Some((1, Side::A)));
         ports.free(earlier);
         assert!(ports.take(later, (2, Side::A)));
-        assert_eq!((ports.owner(earlier), ports.owner(later)), (None, Some((2, Side::A))));
+        assert_eq!(
+            (ports.owner(earlier), ports.owner(later)),
+            (None, Some((2, Side::A)))
+        );
     }
 }

@@ -95,6 +95,11 @@ impl<I: Id, T> Arena<I, T> {
         self.slab.len()
     }
 
+    /// Gives back the room of the busiest time, as far as places at the end are free.
+    pub(crate) fn shrink(&mut self) {
+        self.slab.shrink_to_fit();
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = (I, &T)> {
         self.slab.iter().map(|(key, (generation, value))| {
             let key = u32::try_from(key).expect("inserted as u32");

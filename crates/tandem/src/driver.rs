@@ -36,12 +36,14 @@ use self::queue::CommandQueue;
 use crate::clips::Clips;
 use crate::records::CdrLog;
 use crate::signals::{Signal, Signals};
-use crate::{notify, translate};
+use crate::{memory, notify, translate};
 
 /// Where SIP is spoken when nobody says otherwise (RFC 3261 section 19.1.2).
 const SIP_PORT: u16 = 5060;
 /// How long a full engine queue is left alone before the next try.
 const RETRY: Duration = Duration::from_millis(5);
+/// Calls after which an idle server looks whether memory can go back.
+const WORTH_TRIMMING: u32 = 100;
 /// What calls that were hung up at the deadline get for their BYEs.
 const FAREWELL: Duration = Duration::from_secs(2);
 /// What slow streams get to take the last messages.
@@ -75,6 +77,8 @@ pub(crate) struct State {
     /// Calls whose clip is being read, with what they asked for.
     preparing: BTreeMap<CallId, Prepare>,
     holders: BTreeMap<PortId, CallId>,
+    /// Calls since memory was given back.
+    since_trim: u32,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -139,6 +143,7 @@ impl Driver {
         if self.b2bua.poll_timeout().is_some_and(|due| due <= now) {
             self.b2bua.handle_timeout(now);
         }
+        self.give_memory_back();
         if matches!(self.state.phase, Phase::Draining(end) if end <= now) {
             let calls = self.b2bua.counts().calls;
             if calls > 0 {
@@ -149,11 +154,21 @@ impl Driver {
         }
     }
 
-    /// Whether the server has been stopped and owes nobody anything. Asked when every queue has
-    /// been emptied: what was in one may have been the last thing to wait for.
+    /// When nothing goes on any more, the room of the busy time goes back to the system.
+    fn give_memory_back(&mut self) {
+        if self.state.since_trim >= WORTH_TRIMMING && self.b2bua.counts().is_idle() {
+            self.state.since_trim = 0;
+            self.b2bua.shrink();
+            memory::trim();
+        }
+    }
+
+    /// Whether the server has been stopped and owes nobody anything: no call is left and no BYE
+    /// waits for its answer. Asked when every queue has been emptied: what was in one may have
+    /// been the last thing to wait for.
     fn is_over(&self, now: Instant) -> bool {
         let counts = self.b2bua.counts();
-        let is_idle = counts.calls == 0 && counts.legs == 0;
+        let is_idle = counts.calls == 0 && counts.sip.usages == 0;
         match self.state.phase {
             Phase::Running => false,
             Phase::Draining(_) => is_idle,
@@ -270,7 +285,10 @@ impl Driver {
             Output::Prepare(prepare) => self.prepare(now, prepare),
             Output::Release { ports } => self.release(&ports),
             Output::Media(command) => self.command(command),
-            Output::Cdr(cdr) => self.records.write(|| cdr.to_json()),
+            Output::Cdr(cdr) => {
+                self.state.since_trim = self.state.since_trim.saturating_add(1);
+                self.records.write(|| cdr.to_json());
+            }
             _ => {}
         }
     }
