@@ -163,11 +163,11 @@ impl Driver {
         }
     }
 
-    /// Whether the server has been stopped and owes nobody anything. Asked when every queue has
-    /// been emptied: what was in one may have been the last thing to wait for.
+    /// Whether the server has been stopped and owes nobody anything: no call is left and no BYE
+    /// waits for its answer. Asked when every queue has been emptied: what was in one may have
+    /// been the last thing to wait for.
     fn is_over(&self, now: Instant) -> bool {
         let counts = self.b2bua.counts();
-        // A leg that is gone for its call may still wait for the answer to its BYE.
         let is_idle = counts.calls == 0 && counts.sip.usages == 0;
         match self.state.phase {
             Phase::Running => false,
