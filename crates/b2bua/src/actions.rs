@@ -9,9 +9,9 @@ use crate::call::{Call, Facts, Kind};
 use crate::cause::{Cause, NORMAL_CLEARING, Party};
 use crate::cdr::{Cdr, CdrLeg, CdrMedia};
 use crate::headers;
+use crate::incoming::retry_after;
 use crate::machine::{B2bua, Timer};
 use crate::output::{CallId, Output};
-use crate::setup::retry_after;
 use crate::table::Action;
 
 impl B2bua {

@@ -21,6 +21,7 @@ pub mod cause;
 mod cdr;
 mod config;
 mod headers;
+mod incoming;
 mod machine;
 mod negotiate;
 mod output;
