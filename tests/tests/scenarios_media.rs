@@ -468,6 +468,39 @@ fn a_hold_that_the_other_side_refuses_changes_nothing() {
     assert_eq!(scene.alice().result("BYE"), Some(200), "the call survives");
 }
 
+/// The hold was taken back while the other side was thinking about it; it must not stay on hold.
+#[test]
+fn a_hold_that_is_taken_back_leaves_nobody_on_hold() {
+    let mut scene = Scene::lab(1);
+    let caller = scene.caller;
+    scene.with(scene.callee, |ua, _| {
+        ua.habits
+            .reinvites
+            .push_back(Script::default().then_sdp(2_000, 200));
+    });
+    scene.call("bridge");
+    offer_at(&mut scene, 3_000, caller, |media| {
+        media.direction = Some("sendonly");
+    });
+    scene.at(4_000, caller, |ua, now| {
+        ua.dialog_mut(0).media.direction = None;
+        ua.cancel(now, 0);
+    });
+    scene.bye_at(12_000, caller);
+    scene.run(10_000);
+    assert_eq!(flows(&scene), BOTH_WAYS);
+    scene.finish();
+    assert_eq!(scene.alice().result("INVITE"), Some(487));
+    let asked: Vec<_> = scene
+        .bob()
+        .all("re-INVITE")
+        .filter(|entry| !entry.repeat)
+        .filter_map(|entry| sections(entry.sip.sdp()?)[0].direction.map(str::to_owned))
+        .collect();
+    assert_eq!(asked, ["sendonly", "sendrecv"]);
+    assert_eq!(scene.alice().result("BYE"), Some(200), "the call survives");
+}
+
 #[test]
 fn messages_of_a_hold_are_lost() {
     let mut scene = Scene::lab(1);
