@@ -165,8 +165,12 @@ impl Call {
         matches!(self.state, State::Accepted | State::Talking)
     }
 
-    /// Sets why the call ends; the first reason stays.
-    pub(crate) fn ends_because(&mut self, cause: Cause) {
+    /// Sets why the call ends; the first reason stays. An answered call was answered with 200,
+    /// whatever ended it.
+    pub(crate) fn ends_because(&mut self, mut cause: Cause) {
+        if self.is_up() {
+            cause.sip = 200;
+        }
         self.cause.get_or_insert(cause);
     }
 }

@@ -196,10 +196,7 @@ pub(crate) fn towards_callee(
         .ok()
         .flatten()
         .map_or(DEFAULT_HOPS, u32::from);
-    let hops = hops
-        .checked_sub(1)
-        .filter(|left| *left > 0)
-        .ok_or(483_u16)?;
+    let hops = hops.checked_sub(1).ok_or(483_u16)?;
     let mut fields = vec![HeaderField::Known(Name::MaxForwards, hops.to_string())];
     for name in &config.pass_headers {
         for (written, _, value) in message.all_headers() {
