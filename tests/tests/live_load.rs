@@ -114,7 +114,7 @@ fn ten_thousand_short_calls_leave_nothing_behind() {
     assert_eq!(growth.first.faulty() + growth.others.faulty(), 0);
     let seen = format!("{:?} then {:?}", growth.before, growth.after);
     assert_eq!(growth.sockets(), 0, "{seen}");
-    // A leak of one small block a call would be 600 kB and more.
-    assert!(growth.kb() < 500, "{seen}");
+    // Pages that are partly in use stay: a few hundred kB once. A leak of 100 octets a call is 900 kB.
+    assert!(growth.kb() < 900, "{seen}");
     assert!(server.stop().expect("it ends on SIGTERM").success());
 }
