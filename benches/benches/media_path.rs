@@ -35,9 +35,12 @@ fn leg(port: u32, name: &str, payload_type: u8, ptime_ms: u32) -> LegSpec {
             fmtp: None,
             params: Vec::new(),
         },
+        also: Vec::new(),
         ptime_ms,
         dtmf_send: Some(101),
         dtmf_recv: Some(101),
+        cn_send: None,
+        cn_recv: None,
         send: true,
         receive: true,
     }

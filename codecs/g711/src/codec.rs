@@ -16,6 +16,7 @@ const fn info(name: &'static str, payload_type: u8) -> CodecInfo {
         name,
         static_payload_type: Some(payload_type),
         clock_rate: 8_000,
+        rtpmap_channels: 1,
         sample_rate: 8_000,
         channels: 1,
         frame_step_samples: 1,
@@ -145,8 +146,8 @@ struct G711Decoder {
 impl Decoder for G711Decoder {
     fn decode(&mut self, input: Input<'_>, out: &mut [i16]) -> Result<usize, CodecError> {
         let needed = match input {
-            Input::Frame(payload) | Input::Recover(payload) => payload.len(),
-            Input::Lost { samples } => samples,
+            Input::Frame(payload) => payload.len(),
+            Input::Lost { samples } | Input::Recover { samples, .. } => samples,
             _ => 0,
         };
         if needed == 0 || needed > MAX_FRAME_SAMPLES {

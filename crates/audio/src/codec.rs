@@ -6,6 +6,8 @@
 
 use thiserror::Error;
 
+use crate::settings::{self, Setting, SettingError};
+
 /// The facts of a codec.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CodecInfo {
@@ -16,9 +18,12 @@ pub struct CodecInfo {
     /// Units per second of the RTP timestamp. Not always the sample rate: G.722 says 8,000 (RFC
     /// 3551 section 4.5.2).
     pub clock_rate: u32,
+    /// Channels as `a=rtpmap` states them. Always 2 for Opus, whatever is coded (RFC 7587 section
+    /// 7).
+    pub rtpmap_channels: u8,
     /// PCM samples per second and channel.
     pub sample_rate: u32,
-    /// Interleaved channels.
+    /// Interleaved channels of the PCM.
     pub channels: u8,
     /// A frame is a positive multiple of this many samples per channel.
     pub frame_step_samples: usize,
@@ -54,10 +59,11 @@ impl CodecInfo {
         (u64::from(clock_units) * u64::from(self.sample_rate) / u64::from(self.clock_rate)) as usize
     }
 
-    /// Whether this is what `a=rtpmap:n NAME/clock_rate` names.
+    /// Whether this is what `a=rtpmap:n NAME/clock_rate/channels` names.
     #[must_use]
-    pub fn is_named(&self, name: &str, clock_rate: u32) -> bool {
-        self.clock_rate == clock_rate && self.name.eq_ignore_ascii_case(name)
+    pub fn is_named(&self, name: &str, clock_rate: u32, channels: u8) -> bool {
+        (self.clock_rate, self.rtpmap_channels) == (clock_rate, channels)
+            && self.name.eq_ignore_ascii_case(name)
     }
 }
 
@@ -70,6 +76,9 @@ pub struct Offered<'a> {
     pub settings: &'a [(String, String)],
     /// The packet time that the peer wants to receive, in milliseconds; 0 when it did not say.
     pub ptime_ms: u32,
+    /// The sample rate at which the sound goes on behind us, so that a codec that can say so asks
+    /// the peer for no more; 0 when it is not known.
+    pub sample_rate: u32,
 }
 
 /// What the codec made of it.
@@ -79,8 +88,18 @@ pub struct Params {
     pub frame_samples: usize,
     /// The `a=fmtp` value that we state.
     pub fmtp: Option<String>,
-    /// Settings of the encoder, as given.
+    /// Settings of the encoder: those given, within what the peer's `a=fmtp` allows.
     pub settings: Vec<(String, String)>,
+}
+
+/// What a codec costs, as far as one codec is to be preferred to another: nanoseconds of CPU per
+/// 20 ms frame, rounded figures of the benches. Never a promise.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// To encode.
+    pub encode_ns: u32,
+    /// To decode.
+    pub decode_ns: u32,
 }
 
 /// Why the peer's parameters cannot be met.
@@ -93,9 +112,9 @@ pub enum NegotiateError {
     /// It is well formed and asks for something that is not built.
     #[error("unsupported format parameters")]
     Unsupported,
-    /// A setting of our own configuration is out of range.
-    #[error("setting out of range")]
-    Setting,
+    /// A setting of our own configuration is unknown or out of range.
+    #[error(transparent)]
+    Setting(#[from] SettingError),
 }
 
 /// Why a frame could not be encoded or decoded.
@@ -132,7 +151,35 @@ pub trait Codec: Send + Sync {
     /// The facts.
     fn info(&self) -> &CodecInfo;
 
-    /// Reads what was agreed with the peer.
+    /// What `Offered::settings` may hold.
+    fn settings(&self) -> &'static [Setting] {
+        &[]
+    }
+
+    /// The same codec with PCM of this rate and these channels, where it can be run so. Opus is run
+    /// at the rate of the other side, which spares a resampler.
+    fn variant(&self, sample_rate: u32, channels: u8) -> Option<&dyn Codec> {
+        let _ = (sample_rate, channels);
+        None
+    }
+
+    /// What the codec costs with these settings.
+    fn cost(&self, settings: &[(String, String)]) -> Cost {
+        let _ = settings;
+        Cost::default()
+    }
+
+    /// The `a=fmtp` of an offer of ours; `offered.fmtp` is `None`.
+    ///
+    /// # Errors
+    /// [`NegotiateError::Setting`].
+    fn offer(&self, offered: &Offered<'_>) -> Result<Option<String>, NegotiateError> {
+        settings::check(self.settings(), offered.settings)?;
+        Ok(None)
+    }
+
+    /// Reads what was agreed with the peer: its parameters for what we send, ours for what it
+    /// sends.
     ///
     /// # Errors
     /// The parameters are malformed, or ask for what is not built.
@@ -160,7 +207,8 @@ pub trait Codec: Send + Sync {
 
 /// Turns PCM into payloads, one frame a call.
 pub trait Encoder: Send {
-    /// Encodes one frame and returns the octets written.
+    /// Encodes one frame and returns the octets written; 0 when nothing needs to be sent for it
+    /// (discontinuous transmission, RFC 3551 section 4.1).
     ///
     /// Shape: `pcm` holds [`Self::frame_samples`] samples per channel, interleaved; `out` at least
     /// [`CodecInfo::max_payload_bytes`] or what the frame needs. Cost: no allocation.
@@ -184,9 +232,15 @@ pub enum Input<'a> {
         /// Its length in samples per channel.
         samples: usize,
     },
-    /// The payload after a lost one, from which a codec with forward error correction recovers the
-    /// lost one. It is given again as `Frame` afterwards.
-    Recover(&'a [u8]),
+    /// A payload that never came, right before one that did: forward error correction recovers the
+    /// lost one from the latter, which is given again as `Frame` afterwards. Where there is none in
+    /// it, the same as `Lost`.
+    Recover {
+        /// The payload that came.
+        next: &'a [u8],
+        /// The lost one's length in samples per channel.
+        samples: usize,
+    },
 }
 
 /// Turns payloads into PCM.

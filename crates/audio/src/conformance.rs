@@ -90,7 +90,11 @@ fn facts_agree(info: &CodecInfo) {
         "the default packet time is not a whole number of steps"
     );
     assert!(
-        info.is_named(&info.name.to_ascii_lowercase(), info.clock_rate),
+        info.is_named(
+            &info.name.to_ascii_lowercase(),
+            info.clock_rate,
+            info.rtpmap_channels
+        ),
         "case matters"
     );
 }
@@ -110,6 +114,7 @@ impl<'a> Bench<'a> {
             fmtp: None,
             settings: options.settings,
             ptime_ms,
+            sample_rate: 0,
         };
         let params = codec
             .negotiate(&offered)

@@ -9,6 +9,9 @@
 //! * [`codec`]: the traits that a codec crate implements, and [`codec::CodecInfo`], its table of
 //!   facts
 //! * [`registry`]: the codecs built into a binary, as a value
+//! * [`settings`], [`fmtp`]: what a codec may be told, by us and by the peer
+//! * [`resample`]: from one sample rate to another
+//! * [`comfort`]: what is heard while nobody speaks (RFC 3389)
 //! * [`tone`], [`clip`], [`melody`]: where sound of our own comes from
 //! * [`level`], [`mix`]: measuring and adding
 //! * [`tap`]: frames on their way to a recorder, without ever holding up the sender
@@ -20,16 +23,20 @@
 
 pub mod clip;
 pub mod codec;
+pub mod comfort;
 #[cfg(feature = "testing")]
 pub mod conformance;
+pub mod fmtp;
 pub mod level;
 pub mod melody;
 pub mod mix;
 pub mod registry;
+pub mod resample;
+pub mod settings;
 pub mod tap;
 pub mod tone;
 
 pub use codec::{
-    Codec, CodecError, CodecInfo, Decoder, Encoder, Input, NegotiateError, Offered, Params,
+    Codec, CodecError, CodecInfo, Cost, Decoder, Encoder, Input, NegotiateError, Offered, Params,
 };
 pub use registry::Registry;

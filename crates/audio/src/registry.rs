@@ -20,26 +20,26 @@ impl Registry {
         Self::default()
     }
 
-    /// Adds a codec. One of the same name and clock that was there before is replaced, in its
+    /// Adds a codec. One of the same name, clock and channels that was there before is replaced, in its
     /// place.
     pub fn register(&mut self, codec: Box<dyn Codec>) {
         let codec: Arc<dyn Codec> = Arc::from(codec);
         let codecs = Arc::make_mut(&mut self.codecs);
         let info = codec.info();
-        match codecs
-            .iter_mut()
-            .find(|known| known.info().is_named(info.name, info.clock_rate))
-        {
+        match codecs.iter_mut().find(|known| {
+            let known = known.info();
+            known.is_named(info.name, info.clock_rate, info.rtpmap_channels)
+        }) {
             Some(known) => *known = codec,
             None => codecs.push(codec),
         }
     }
 
-    /// The codec that `a=rtpmap:n NAME/clock_rate` names.
+    /// The codec that `a=rtpmap:n NAME/clock_rate/channels` names.
     #[must_use]
-    pub fn find(&self, name: &str, clock_rate: u32) -> Option<&dyn Codec> {
+    pub fn find(&self, name: &str, clock_rate: u32, channels: u8) -> Option<&dyn Codec> {
         self.iter()
-            .find(|codec| codec.info().is_named(name, clock_rate))
+            .find(|codec| codec.info().is_named(name, clock_rate, channels))
     }
 
     /// The codec of a static payload number.

@@ -72,8 +72,10 @@ pub enum TapMark<'a> {
         name: &'a str,
         /// RTP clock rate.
         clock_rate: u32,
-        /// Interleaved channels.
+        /// Channels as `a=rtpmap` states them.
         channels: u8,
+        /// Samples per second that the session itself decodes it to; 0 when it doesn't decode it.
+        sample_rate: u32,
         /// Format parameters, empty for none.
         fmtp: &'a str,
     },
@@ -201,6 +203,7 @@ impl TapWriter {
                 name,
                 clock_rate,
                 channels,
+                sample_rate,
                 fmtp,
             } => {
                 let meta = Meta {
@@ -212,7 +215,8 @@ impl TapWriter {
                     low: name.len().try_into().unwrap_or(u16::MAX),
                 };
                 let text = [name.as_bytes(), fmtp.as_bytes()];
-                self.write(meta, at, u64::from(clock_rate), &text, 0)
+                let rates = u64::from(sample_rate) << 32 | u64::from(clock_rate);
+                self.write(meta, at, rates, &text, 0)
             }
         }
     }
@@ -439,6 +443,7 @@ impl Meta {
                     name: std::str::from_utf8(name).unwrap_or_default(),
                     clock_rate: stream as u32,
                     channels: self.channels,
+                    sample_rate: (stream >> 32) as u32,
                     fmtp: std::str::from_utf8(fmtp).unwrap_or_default(),
                 })
             }

@@ -120,9 +120,12 @@ impl LegMedia {
                 fmtp: format.fmtp.clone(),
                 params: Vec::new(),
             },
+            also: Vec::new(),
             ptime_ms: agreed.ptime_ms,
             dtmf_send: agreed.send_dtmf,
             dtmf_recv: agreed.recv_dtmf,
+            cn_send: None,
+            cn_recv: None,
             send: agreed.direction.sends() && agreed.remote.is_some(),
             receive: agreed.direction.receives(),
         })

@@ -78,8 +78,10 @@ pub struct LegSpec {
     pub port: PortId,
     /// The peer's RTP address, as its description states it; `None` when it states none to send to.
     pub remote: Option<SocketAddr>,
-    /// The codec.
+    /// The codec that we send, and that the peer sends.
     pub format: PayloadFormat,
+    /// Codecs that the peer may send besides, each under its `recv_payload_type`.
+    pub also: Vec<PayloadFormat>,
     /// The packet time that the peer wants to receive, in milliseconds.
     pub ptime_ms: u32,
     /// The number of telephone-event on packets that we send (RFC 4733); `None` when the peer takes
@@ -87,6 +89,11 @@ pub struct LegSpec {
     pub dtmf_send: Option<u8>,
     /// The number of telephone-event on packets that we receive.
     pub dtmf_recv: Option<u8>,
+    /// The number of comfort noise on packets that we send (RFC 3389); `None` when the peer takes
+    /// none.
+    pub cn_send: Option<u8>,
+    /// The number of comfort noise on packets that we receive.
+    pub cn_recv: Option<u8>,
     /// Whether we send.
     pub send: bool,
     /// Whether we take what comes.

@@ -120,7 +120,9 @@ impl Session {
             return Ok(Path::Relay(None));
         }
         let find = |side, format: &PayloadFormat| {
-            let found = self.registry.find(&format.name, format.clock_rate);
+            let found = self
+                .registry
+                .find(&format.name, format.clock_rate, format.channels);
             found.ok_or(SessionError::Codec { side })
         };
         let (from_codec, to_codec) = (find(side, a)?, find(side.other(), b)?);
@@ -142,7 +144,9 @@ impl Session {
         if matches!(spec.program, Program::Bridge | Program::Echo { .. }) {
             return Ok(None);
         }
-        let codec = self.registry.find(&a.format.name, a.format.clock_rate);
+        let codec = self
+            .registry
+            .find(&a.format.name, a.format.clock_rate, a.format.channels);
         let codec = codec.ok_or(SessionError::Codec { side: Side::A })?;
         let source = Source::new(&spec.program, self.clip.as_ref(), codec.info().sample_rate)?;
         source

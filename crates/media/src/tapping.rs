@@ -54,6 +54,7 @@ impl Tapping {
                 name: &format.name,
                 clock_rate: format.clock_rate,
                 channels: format.channels,
+                sample_rate: 0,
                 fmtp: format.fmtp.as_deref().unwrap_or_default(),
             });
         }

@@ -415,6 +415,7 @@ pub(crate) fn negotiated(codec: &dyn Codec, spec: &LegSpec) -> Option<audio::Par
         fmtp: spec.format.fmtp.as_deref(),
         settings: &spec.format.params,
         ptime_ms: spec.ptime_ms,
+        sample_rate: 0,
     };
     codec.negotiate(&offered).ok()
 }

@@ -174,6 +174,7 @@ impl Timeline {
             payload_type,
             name,
             clock_rate,
+            channels,
             fmtp,
             ..
         } = mark
@@ -191,7 +192,12 @@ impl Timeline {
             Some(_) => flush(leg, scratch),
             None => {}
         }
-        let decoder = decoder(registry, name, clock_rate, fmtp, self.settings.sample_rate);
+        let decoder = decoder(
+            registry,
+            (name, clock_rate, channels),
+            fmtp,
+            self.settings.sample_rate,
+        );
         if decoder.is_none() {
             tracing::debug!(codec = name, clock_rate, side, "not decoded for recording");
         }
@@ -272,12 +278,11 @@ impl Timeline {
 /// A decoder to mono at `sample_rate`, if the registry has one.
 fn decoder(
     registry: &Registry,
-    name: &str,
-    clock_rate: u32,
+    (name, clock_rate, channels): (&str, u32, u8),
     fmtp: &str,
     sample_rate: u32,
 ) -> Option<Box<dyn Decoder>> {
-    let codec = registry.find(name, clock_rate)?;
+    let codec = registry.find(name, clock_rate, channels)?;
     let info = codec.info();
     if info.sample_rate != sample_rate || info.channels != 1 {
         return None;

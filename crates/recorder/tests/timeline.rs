@@ -213,6 +213,7 @@ fn reused_payload_number_changes_meaning_at_its_mark() {
         name: "unheard-of",
         clock_rate: 8000,
         channels: 1,
+        sample_rate: 0,
         fmtp: "",
     }));
     run.handle(TapEvent::Frame(talker.say(0x20).tap_frame()));
@@ -237,6 +238,7 @@ fn each_leg_is_decoded_by_its_own_law() {
             name,
             clock_rate,
             channels,
+            sample_rate: 0,
             fmtp,
         }));
     }

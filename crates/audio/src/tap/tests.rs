@@ -23,6 +23,7 @@ fn frames_and_marks_come_out_as_they_went_in() {
         name: "speex",
         clock_rate: 16_000,
         channels: 1,
+        sample_rate: 0,
         fmtp: "mode=\"7\"",
     };
     assert!(writer.mark(&TapMark::Start { at: Duration::ZERO }));

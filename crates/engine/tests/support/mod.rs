@@ -120,9 +120,12 @@ pub fn leg(port: u32, name: &str, payload_type: u8) -> LegSpec {
             fmtp: None,
             params: Vec::new(),
         },
+        also: Vec::new(),
         ptime_ms: 20,
         dtmf_send: None,
         dtmf_recv: None,
+        cn_send: None,
+        cn_recv: None,
         send: true,
         receive: true,
     }

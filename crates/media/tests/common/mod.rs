@@ -46,9 +46,12 @@ pub fn leg(side: Side, payload_type: u8) -> LegSpec {
             fmtp: None,
             params: Vec::new(),
         },
+        also: Vec::new(),
         ptime_ms: 20,
         dtmf_send: Some(DTMF),
         dtmf_recv: Some(DTMF),
+        cn_send: None,
+        cn_recv: None,
         send: true,
         receive: true,
     }

@@ -192,6 +192,7 @@ fn writer_that_stalls_loses_frames_and_no_time() {
         name: "PCMA",
         clock_rate: 8000,
         channels: 1,
+        sample_rate: 0,
         fmtp: "",
     };
     assert!(tap.mark(&codec));

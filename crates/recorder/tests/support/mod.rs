@@ -27,6 +27,7 @@ impl Default for Plain {
             name: "PLAIN",
             static_payload_type: None,
             clock_rate: 8000,
+            rtpmap_channels: 1,
             sample_rate: 8000,
             channels: 1,
             frame_step_samples: 1,
@@ -271,6 +272,7 @@ pub fn plain_codec(side: u8) -> TapEvent<'static> {
         name: "plain",
         clock_rate: 8000,
         channels: 1,
+        sample_rate: 0,
         fmtp: "",
     })
 }
