@@ -39,6 +39,10 @@ impl std::fmt::Display for CallId {
 }
 
 /// Something for the shell to do. Drained by [`crate::B2bua::poll_output`].
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a few commands a call, each passed on at once; boxing allocates"
+)]
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Output {
