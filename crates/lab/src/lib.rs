@@ -17,6 +17,7 @@ pub mod analysis;
 pub mod callee;
 pub mod caller;
 pub mod capture;
+pub mod codec_cost;
 pub mod counters;
 pub mod demo;
 mod description;
