@@ -27,6 +27,8 @@ pub(crate) enum Command {
     Check(Settings),
     /// Say what the dialplan decides for a call, and by which rule
     Route(Route),
+    /// List the codecs built in, what they can be told, and what each costs on this machine
+    Codecs,
     /// Show the main job end to end: a server, a callee, a caller, calls, and the table
     Demo(Demo),
 }

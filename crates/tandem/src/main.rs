@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! tandem serve   run the server            tandem check   what would be in force
-//! tandem route   what the dialplan says    tandem demo    the main job, end to end
+//! tandem route   what the dialplan says    tandem codecs  what is built in, and its cost
+//! tandem demo    the main job, end to end
 //! ```
 //!
 //! One error is one line on stderr and exit code 1, a bad argument included.
@@ -10,6 +11,7 @@
 mod check;
 mod cli;
 mod clips;
+mod codecs;
 mod config;
 mod driver;
 mod limits;
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
         Command::Serve(settings) => settings.load().and_then(|config| serve::run(&config)),
         Command::Check(settings) => settings.load().and_then(|config| check::run(&config)),
         Command::Route(route) => route::run(&route),
+        Command::Codecs => codecs::run(),
         Command::Demo(demo) => show(demo),
     };
     match done {
