@@ -2,6 +2,7 @@
 
 use audio::{
     Codec, CodecError, CodecInfo, Decoder, Encoder, Input, NegotiateError, Offered, Params,
+    settings,
 };
 
 use crate::conceal::Concealer;
@@ -43,6 +44,7 @@ impl Codec for Pcma {
     }
 
     fn negotiate(&self, offered: &Offered<'_>) -> Result<Params, NegotiateError> {
+        settings::check(self.settings(), offered.settings)?;
         Ok(negotiate(&PCMA, offered))
     }
 
@@ -68,6 +70,7 @@ impl Codec for Pcmu {
     }
 
     fn negotiate(&self, offered: &Offered<'_>) -> Result<Params, NegotiateError> {
+        settings::check(self.settings(), offered.settings)?;
         Ok(negotiate(&PCMU, offered))
     }
 

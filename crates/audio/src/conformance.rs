@@ -1,23 +1,43 @@
 //! What every codec has to pass, run from the tests of its crate.
 //!
-//! Facts that agree with each other; frames of the shape they state; slices too small refused
-//! without harm; loss before the first frame and in the middle; silence that stays silent; a tone
-//! that keeps its level; a floor of signal to noise; random payloads that neither panic nor
-//! overrun; encoders and decoders that may change threads. That a frame costs no allocation needs
-//! an allocator that counts, and is shown where one is at hand: in the tests of `media`.
+//! * facts that agree with each other, a table of settings in which every value makes an encoder,
+//!   parameters that come to the same however often they are negotiated
+//! * frames of the shape they state; slices too small refused without harm; loss before the first
+//!   frame, in the middle and where a later frame recovers it; frames that need not be sent
+//! * silence that stays silent, a tone and speech that keep their level, floors of signal to noise
+//!   and ceilings of spectral distance, channels that stay apart
+//! * 10,000 random payloads, and real ones cut, changed and doubled, that neither panic nor overrun
+//! * no allocation per frame, where the crate hands in a count of its allocator
+//! * the same, in short, for every variant; encoders and decoders that may change threads
+//!
+//! [`run`] does it all with sound of its own; [`run_on`] takes recorded speech, and returns figures
+//! that a crate can hold against those of a reference library.
 
-use crate::codec::{Codec, CodecError, CodecInfo, Decoder, Encoder, Input, Offered, Params};
-use crate::level::{Dbm0, dbm0, peak};
-use crate::tone::Tone;
+mod facts;
+mod frames;
+mod hostile;
+mod settings;
+mod sound;
+mod spectrum;
+mod speech;
+
+use std::fmt;
+
+use crate::codec::{Codec, CodecInfo, Decoder, Encoder, Input, Offered, Params};
+use crate::level::Dbm0;
+use crate::resample::RATES;
+
+pub use sound::Heard;
+pub use speech::speech;
 
 /// What the suite asks of a codec in particular.
-#[derive(Copy, Clone, Debug)]
+#[derive(Copy, Clone)]
 pub struct Options<'a> {
     /// Settings for the encoder.
     pub settings: &'a [(String, String)],
     /// Signal to noise that a tone of -10 dBm0 has to keep, in dB.
     pub min_snr_db: f32,
-    /// By how much such a tone may change its level, in dB.
+    /// By how much such a tone, or speech, may change its level, in dB.
     pub max_level_change_db: f32,
     /// The longest delay of encoder and decoder together, in samples per channel.
     pub max_delay_samples: usize,
@@ -25,6 +45,16 @@ pub struct Options<'a> {
     pub max_silence: Dbm0,
     /// Packet times to try, in milliseconds.
     pub ptimes_ms: &'a [u32],
+    /// The furthest that the spectrum of speech may move, in dB: the mean of 20 to 40 ms frames
+    /// over bands of 200 Hz, 40 dB deep.
+    pub max_spectral_distance_db: f32,
+    /// Where that comparison ends, in Hz.
+    pub speech_edge_hz: u32,
+    /// Mean signal to noise that 20 ms frames of speech have to keep, in dB; `None` for a codec
+    /// that does not keep the wave form.
+    pub min_segmental_snr_db: Option<f32>,
+    /// How often this thread has allocated so far, from an allocator that counts.
+    pub allocations: Option<&'a dyn Fn() -> u64>,
 }
 
 impl Default for Options<'_> {
@@ -36,7 +66,21 @@ impl Default for Options<'_> {
             max_delay_samples: 480,
             max_silence: Dbm0(-60.0),
             ptimes_ms: &[10, 20, 30, 40, 60],
+            max_spectral_distance_db: 6.0,
+            speech_edge_hz: 3_400,
+            min_segmental_snr_db: None,
+            allocations: None,
         }
+    }
+}
+
+impl fmt::Debug for Options<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("settings", &self.settings)
+            .field("min_snr_db", &self.min_snr_db)
+            .field("ptimes_ms", &self.ptimes_ms)
+            .finish_non_exhaustive()
     }
 }
 
@@ -45,58 +89,54 @@ impl Default for Options<'_> {
 /// # Panics
 /// The codec fails; the message says where.
 pub fn run(codec: &dyn Codec, options: &Options<'_>) {
-    facts_agree(codec.info());
-    for &ptime_ms in options.ptimes_ms {
-        let bench = Bench::new(codec, options, ptime_ms);
-        bench.frames_have_their_shape();
-        bench.small_slices_are_refused();
-        bench.loss_is_made_up_for();
-        bench.silence_stays_silent();
-        bench.a_tone_stays_a_tone();
-        bench.random_payloads_do_no_harm();
-    }
     fn changes_threads<T: Send + ?Sized>() {}
     changes_threads::<dyn Encoder>();
     changes_threads::<dyn Decoder>();
+
+    facts::agree(codec.info());
+    settings::are_sane(codec);
+    settings::make_codecs(codec, options);
+    settings::negotiate_to_the_same(codec, options);
+    for &ptime_ms in options.ptimes_ms {
+        Bench::new(codec, options, ptime_ms).all();
+    }
+    Bench::new(codec, options, codec.info().default_ptime_ms).many_random_payloads_do_no_harm();
+    run_on(codec, options, &speech(codec.info().sample_rate));
+    for (sample_rate, channels) in RATES.into_iter().flat_map(|rate| [(rate, 1), (rate, 2)]) {
+        if let Some(variant) = codec.variant(sample_rate, channels) {
+            facts::of_a_variant_agree(codec.info(), variant.info(), sample_rate, channels);
+            run_variant(codec, variant, options);
+        }
+    }
+    for (sample_rate, channels) in [(0, 1), (8_000, 0), (7, 1), (u32::MAX, 255)] {
+        assert!(
+            codec.variant(sample_rate, channels).is_none(),
+            "a variant of {sample_rate} Hz with {channels} channels"
+        );
+    }
 }
 
-fn facts_agree(info: &CodecInfo) {
-    assert!(
-        !info.name.is_empty() && info.name.is_ascii(),
-        "name {:?}",
-        info.name
-    );
-    assert!(
-        info.static_payload_type.is_none_or(|number| number < 96),
-        "static number in use"
-    );
-    assert!(
-        info.clock_rate > 0 && info.sample_rate > 0 && info.channels > 0,
-        "{info:?}"
-    );
-    assert!(
-        info.frame_step_samples > 0 && info.max_payload_bytes > 0,
-        "{info:?}"
-    );
-    assert_eq!(
-        info.max_frame_samples % info.frame_step_samples,
-        0,
-        "longest frame: whole steps"
-    );
-    let default = info.samples_per_packet(info.default_ptime_ms);
-    let exact = u64::from(info.sample_rate) * u64::from(info.default_ptime_ms) / 1000;
-    assert_eq!(
-        default as u64, exact,
-        "the default packet time is not a whole number of steps"
-    );
-    assert!(
-        info.is_named(
-            &info.name.to_ascii_lowercase(),
-            info.clock_rate,
-            info.rtpmap_channels
-        ),
-        "case matters"
-    );
+/// Passes speech through the codec, holds what is heard against the options, and says what was
+/// measured.
+///
+/// Shape: `pcm` is mono, of the codec's sample rate, two seconds at least; every channel gets it.
+///
+/// # Panics
+/// The codec fails; the message says where.
+pub fn run_on(codec: &dyn Codec, options: &Options<'_>, pcm: &[i16]) -> Heard {
+    Bench::new(codec, options, codec.info().default_ptime_ms).speech_stays_speech(pcm)
+}
+
+/// What may differ in a variant, with the delay counted in its samples.
+fn run_variant(codec: &dyn Codec, variant: &dyn Codec, options: &Options<'_>) {
+    let (of, to) = (codec.info().sample_rate, variant.info().sample_rate);
+    let delay = options.max_delay_samples as u64 * u64::from(to) / u64::from(of);
+    let options = Options {
+        max_delay_samples: delay as usize,
+        ..*options
+    };
+    Bench::new(variant, &options, variant.info().default_ptime_ms).all();
+    run_on(variant, &options, &speech(to));
 }
 
 /// One codec at one packet time.
@@ -128,6 +168,19 @@ impl<'a> Bench<'a> {
         }
     }
 
+    fn all(&self) {
+        self.frames_have_their_shape();
+        self.small_slices_are_refused();
+        self.loss_is_made_up_for();
+        self.recovery_gives_whole_frames();
+        self.frames_allocate_nothing();
+        self.silence_stays_silent();
+        self.a_tone_stays_a_tone();
+        self.channels_stay_apart();
+        self.some_random_payloads_do_no_harm();
+        self.changed_payloads_do_no_harm();
+    }
+
     fn encoder(&self) -> Box<dyn Encoder> {
         self.codec
             .encoder(&self.params)
@@ -140,218 +193,93 @@ impl<'a> Bench<'a> {
             .expect("a decoder of negotiated parameters")
     }
 
+    fn channels(&self) -> usize {
+        self.info.channels.into()
+    }
+
     /// Samples of a frame over all channels.
     fn frame(&self) -> usize {
-        self.params.frame_samples * usize::from(self.info.channels)
+        self.params.frame_samples * self.channels()
     }
 
     fn pcm_room(&self) -> Vec<i16> {
-        vec![0; self.info.max_frame_samples * usize::from(self.info.channels)]
+        vec![0; self.info.max_frame_samples * self.channels()]
+    }
+
+    fn payload_room(&self) -> Vec<u8> {
+        vec![0; self.info.max_payload_bytes]
+    }
+
+    fn lost(&self) -> Input<'static> {
+        Input::Lost {
+            samples: self.params.frame_samples,
+        }
+    }
+
+    /// What the decoder gets for these octets: none are sent for a frame that needs none.
+    fn input<'p>(&self, payload: &'p [u8]) -> Input<'p> {
+        if payload.is_empty() {
+            self.lost()
+        } else {
+            Input::Frame(payload)
+        }
+    }
+
+    /// The payloads of this sound.
+    fn payloads(&self, pcm: &[i16]) -> Vec<Vec<u8>> {
+        let mut encoder = self.encoder();
+        let mut room = self.payload_room();
+        pcm.chunks_exact(self.frame())
+            .map(|frame| {
+                let len = encoder.encode(frame, &mut room).expect("a whole frame");
+                room[..len].to_vec()
+            })
+            .collect()
     }
 
     /// Encodes and decodes frame by frame.
     fn through(&self, pcm: &[i16]) -> Vec<i16> {
-        let (mut encoder, mut decoder) = (self.encoder(), self.decoder());
-        let mut payload = vec![0; self.info.max_payload_bytes];
+        let mut decoder = self.decoder();
         let mut room = self.pcm_room();
-        let mut heard = Vec::new();
-        for frame in pcm.chunks_exact(self.frame()) {
-            let len = encoder.encode(frame, &mut payload).expect("a whole frame");
-            let samples = decoder.decode(Input::Frame(&payload[..len]), &mut room);
+        let mut heard = Vec::with_capacity(pcm.len());
+        for payload in self.payloads(pcm) {
+            let samples = decoder.decode(self.input(&payload), &mut room);
             let samples = samples.expect("our own payload");
-            heard.extend_from_slice(&room[..samples * usize::from(self.info.channels)]);
+            heard.extend_from_slice(&room[..samples * self.channels()]);
         }
         heard
     }
 
-    fn tone(&self, seconds: usize) -> Vec<i16> {
-        let rate = self.info.sample_rate;
-        let mut mono = vec![0; rate as usize * seconds];
-        Tone::new(1004.0, Dbm0(-10.0), rate).fill(&mut mono);
-        let channels = usize::from(self.info.channels);
+    /// The same sound on every channel.
+    fn on_all_channels(&self, mono: &[i16]) -> Vec<i16> {
+        let channels = self.channels();
         mono.iter()
             .flat_map(|&sample| std::iter::repeat_n(sample, channels))
             .collect()
     }
-
-    fn frames_have_their_shape(&self) {
-        let expected = self.info.samples_per_packet(self.ptime_ms);
-        assert_eq!(
-            self.params.frame_samples, expected,
-            "frame at {} ms",
-            self.ptime_ms
-        );
-        assert_eq!(
-            self.encoder().frame_samples(),
-            expected,
-            "encoder at {} ms",
-            self.ptime_ms
-        );
-        let pcm = vec![0; self.frame() * 5];
-        assert_eq!(
-            self.through(&pcm).len(),
-            pcm.len(),
-            "samples out at {} ms",
-            self.ptime_ms
-        );
-    }
-
-    fn small_slices_are_refused(&self) {
-        let pcm = self.tone(1);
-        let frame = &pcm[..self.frame()];
-        let mut encoder = self.encoder();
-        let mut payload = vec![0; self.info.max_payload_bytes];
-        let refused = encoder.encode(frame, &mut []);
-        assert!(
-            matches!(refused, Err(CodecError::OutputTooSmall { .. })),
-            "{refused:?}"
-        );
-        for wrong in [
-            &frame[..0],
-            &frame[..frame.len() - 1],
-            &pcm[..frame.len() + 1],
-        ] {
-            let refused = encoder.encode(wrong, &mut payload);
-            assert!(
-                matches!(refused, Err(CodecError::FrameLength { .. })),
-                "{refused:?}"
-            );
-        }
-        let len = encoder
-            .encode(frame, &mut payload)
-            .expect("as if nothing had happened");
-        let mut untouched = vec![0; self.info.max_payload_bytes];
-        let untouched_len = self
-            .encoder()
-            .encode(frame, &mut untouched)
-            .expect("a whole frame");
-        assert_eq!(
-            payload[..len],
-            untouched[..untouched_len],
-            "a refusal changed the encoder"
-        );
-
-        let mut decoder = self.decoder();
-        let refused = decoder.decode(Input::Frame(&payload[..len]), &mut []);
-        assert!(
-            matches!(refused, Err(CodecError::OutputTooSmall { .. })),
-            "{refused:?}"
-        );
-        let lost = Input::Lost {
-            samples: self.params.frame_samples,
-        };
-        let refused = decoder.decode(lost, &mut []);
-        assert!(
-            matches!(refused, Err(CodecError::OutputTooSmall { .. })),
-            "{refused:?}"
-        );
-        let mut room = self.pcm_room();
-        assert!(
-            decoder
-                .decode(Input::Frame(&payload[..len]), &mut room)
-                .is_ok()
-        );
-    }
-
-    fn loss_is_made_up_for(&self) {
-        let lost = Input::Lost {
-            samples: self.params.frame_samples,
-        };
-        let mut decoder = self.decoder();
-        let mut room = self.pcm_room();
-        let first = decoder
-            .decode(lost, &mut room)
-            .expect("loss before the first frame");
-        assert_eq!(first, self.params.frame_samples, "samples for a lost frame");
-        let quiet = dbm0(&room[..self.frame()]).0;
-        assert!(
-            quiet < self.options.max_silence.0,
-            "{quiet} dBm0 out of nothing"
-        );
-
-        let pcm = self.tone(1);
-        let loudest = u32::from(peak(&pcm)) * 3 / 2;
-        let mut encoder = self.encoder();
-        let mut payload = vec![0; self.info.max_payload_bytes];
-        for frame in pcm.chunks_exact(self.frame()) {
-            let len = encoder.encode(frame, &mut payload).expect("a whole frame");
-            decoder
-                .decode(Input::Frame(&payload[..len]), &mut room)
-                .expect("our own payload");
-        }
-        for run in 0..30 {
-            let samples = decoder.decode(lost, &mut room).expect("loss in the middle");
-            assert_eq!(
-                samples, self.params.frame_samples,
-                "samples for a lost frame"
-            );
-            let level = u32::from(peak(&room[..self.frame()]));
-            assert!(level <= loudest, "lost frame {run} peaks at {level}");
-        }
-        let faded = dbm0(&room[..self.frame()]).0;
-        assert!(faded < -30.0, "{faded} dBm0 after a long loss");
-    }
-
-    fn silence_stays_silent(&self) {
-        let heard = self.through(&vec![0; self.frame() * 50]);
-        let level = dbm0(&heard[heard.len() / 2..]).0;
-        assert!(
-            level < self.options.max_silence.0,
-            "silence at {level} dBm0"
-        );
-    }
-
-    fn a_tone_stays_a_tone(&self) {
-        let sent = self.tone(2);
-        let heard = self.through(&sent);
-        let half = heard.len() / 2;
-        let change = dbm0(&heard[half..]).0 - dbm0(&sent[half..]).0;
-        assert!(
-            change.abs() <= self.options.max_level_change_db,
-            "level changed by {change} dB"
-        );
-        let channels = usize::from(self.info.channels);
-        let best = (0..=self.options.max_delay_samples)
-            .map(|delay| snr_db(&sent[half..], &heard[half..], delay * channels))
-            .fold(f32::NEG_INFINITY, f32::max);
-        assert!(best >= self.options.min_snr_db, "signal to noise {best} dB");
-    }
-
-    fn random_payloads_do_no_harm(&self) {
-        let mut random = 0x9e37_79b9_7f4a_7c15_u64 ^ u64::from(self.ptime_ms);
-        let mut next = move || {
-            random ^= random << 13;
-            random ^= random >> 7;
-            random ^= random << 17;
-            random
-        };
-        let mut decoder = self.decoder();
-        let mut room = self.pcm_room();
-        for _ in 0..500 {
-            let len = (next() % (self.info.max_payload_bytes as u64 + 40)) as usize;
-            let payload: Vec<u8> = (0..len).map(|_| next() as u8).collect();
-            if let Ok(samples) = decoder.decode(Input::Frame(&payload), &mut room) {
-                assert!(samples <= self.info.max_frame_samples, "{samples} samples");
-            }
-        }
-        let frame = vec![0; self.frame()];
-        let mut payload = vec![0; self.info.max_payload_bytes];
-        let len = self
-            .encoder()
-            .encode(&frame, &mut payload)
-            .expect("a whole frame");
-        let after = decoder.decode(Input::Frame(&payload[..len]), &mut room);
-        assert_eq!(after, Ok(self.params.frame_samples), "decoding goes on");
-    }
 }
 
-/// Signal to noise when `heard` lags behind `sent` by this many samples.
-fn snr_db(sent: &[i16], heard: &[i16], delay: usize) -> f32 {
-    let pairs = || sent.iter().zip(heard.iter().skip(delay));
-    let energy = |value: i32| f64::from(value).powi(2);
-    let signal: f64 = pairs().map(|(&a, _)| energy(a.into())).sum();
-    let noise: f64 = pairs()
-        .map(|(&a, &b)| energy(i32::from(a) - i32::from(b)))
-        .sum();
-    (10.0 * (signal / noise.max(1e-9)).log10()) as f32
+/// Numbers that look random and are the same in every run (xorshift).
+struct Random(u64);
+
+impl Random {
+    fn new(seed: u32) -> Self {
+        Self(0x9e37_79b9_7f4a_7c15 ^ u64::from(seed))
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    /// From 0 to below this.
+    fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit.max(1) as u64) as usize
+    }
+
+    fn octets(&mut self, len: usize) -> Vec<u8> {
+        (0..len).map(|_| (self.next() >> 32) as u8).collect()
+    }
 }
