@@ -76,6 +76,7 @@ fn sinc(x: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::level::{Dbm0, dbm0};
+    use crate::resample::RATES;
     use crate::tone::Tone;
 
     fn tone(hz: f32, sample_rate: u32, seconds: u32) -> Vec<i16> {
@@ -120,6 +121,18 @@ mod tests {
                 .collect();
             let noise = dbm0(&difference).0 - dbm0(&expected[middle]).0;
             assert!(noise < -50.0, "{from} to {to}: noise at {noise} dB");
+        }
+    }
+
+    #[test]
+    fn a_tone_keeps_its_level_at_every_rate() {
+        for from in RATES {
+            for to in RATES {
+                let clip = Clip::new(from, tone(1_004.0, from, 1)).at_rate(to);
+                let middle = &clip.samples[(to / 4) as usize..(to * 3 / 4) as usize];
+                let off = dbm0(middle).0 + 10.0;
+                assert!(off.abs() < 0.1, "{from} to {to}: {off} dB off");
+            }
         }
     }
 

@@ -53,7 +53,11 @@ pub struct Options<'a> {
     /// Mean signal to noise that 20 ms frames of speech have to keep, in dB; `None` for a codec
     /// that does not keep the wave form.
     pub min_segmental_snr_db: Option<f32>,
-    /// How often this thread has allocated so far, from an allocator that counts.
+    /// By how much a tone on one channel is quieter on the others, in dB; `None` for a codec that
+    /// may code their mean.
+    pub min_separation_db: Option<f32>,
+    /// How often this thread has allocated so far, from an allocator that counts. There is one in
+    /// `crates/audio/tests/counting`, which the tests of `g711` show how to take.
     pub allocations: Option<&'a dyn Fn() -> u64>,
 }
 
@@ -69,6 +73,7 @@ impl Default for Options<'_> {
             max_spectral_distance_db: 6.0,
             speech_edge_hz: 3_400,
             min_segmental_snr_db: None,
+            min_separation_db: None,
             allocations: None,
         }
     }
@@ -136,7 +141,7 @@ fn run_variant(codec: &dyn Codec, variant: &dyn Codec, options: &Options<'_>) {
         ..*options
     };
     Bench::new(variant, &options, variant.info().default_ptime_ms).all();
-    run_on(variant, &options, &speech(to));
+    run_on(variant, &options, &speech(to)[..2 * to as usize]);
 }
 
 /// One codec at one packet time.

@@ -2,8 +2,10 @@
 #![allow(missing_docs, reason = "a test")]
 
 use audio::comfort::{ComfortNoise, MAX_PAYLOAD_BYTES, describe};
-use audio::level::dbov;
+use audio::level::{Dbm0, dbm0, dbov, peak};
+use audio::mix::{Mixer, mix};
 use audio::resample::{RATES, Resampler};
+use audio::tone::Tone;
 use proptest::prelude::*;
 
 proptest! {
@@ -45,6 +47,49 @@ proptest! {
 }
 
 proptest! {
+    /// Any number of inputs, in any order, makes the exact sum, cut once.
+    #[test]
+    fn a_mix_does_not_depend_on_the_order(
+        inputs in prop::collection::vec(prop::collection::vec(any::<i16>(), 0..24), 0..40),
+        turn in any::<prop::sample::Index>(),
+    ) {
+        let mixed = |order: &[Vec<i16>]| {
+            let mut mixer = Mixer::new(16);
+            order.iter().for_each(|pcm| mixer.add(pcm));
+            let mut out = [0; 16];
+            mixer.finish(&mut out);
+            out
+        };
+        let exact: Vec<i16> = (0..16)
+            .map(|n| inputs.iter().filter_map(|pcm| pcm.get(n)).map(|&x| i64::from(x)).sum())
+            .map(|sum: i64| sum.clamp(i16::MIN.into(), i16::MAX.into()) as i16)
+            .collect();
+        prop_assert_eq!(&mixed(&inputs)[..], &exact[..]);
+        let mut turned = inputs.clone();
+        turned.rotate_left(if inputs.is_empty() { 0 } else { turn.index(inputs.len()) });
+        prop_assert_eq!(mixed(&turned), mixed(&inputs));
+        turned.reverse();
+        prop_assert_eq!(mixed(&turned), mixed(&inputs));
+        if let [a, b, ..] = &inputs[..] {
+            let mut out = [0; 16];
+            mix(a, b, &mut out);
+            let both = a.len().min(b.len()).min(16);
+            prop_assert_eq!(&out[..both], &mixed(&inputs[..2])[..both]);
+        }
+    }
+
+    /// A level lies between silence and overload, below the peak and within reach of it.
+    #[test]
+    fn a_level_is_what_the_peak_allows(pcm in prop::collection::vec(any::<i16>(), 1..400)) {
+        let level = dbov(&pcm).0;
+        prop_assert!((-127.0..=0.001).contains(&level));
+        let highest = 20.0 * (f32::from(peak(&pcm)) / 32_768.0).log10();
+        let lowest = highest - 10.0 * (pcm.len() as f32).log10();
+        prop_assert!(level <= highest.max(-127.0) + 0.001 && level >= lowest - 0.001);
+        let shift = dbm0(&pcm).0 - level;
+        prop_assert!((shift - 6.15).abs() < 0.001, "{}", shift);
+    }
+
     /// However the input is cut, as many samples come out as the ratio says, and the same ones.
     #[test]
     fn resampling_keeps_the_length_law(
@@ -104,6 +149,20 @@ fn a_resampler_is_small() {
         let counted = allocation_counter::measure(|| kept = Resampler::new(from, to).ok());
         let octets = counted.bytes_current as usize + size_of_val(&kept);
         assert!(octets < 1_200, "{from} to {to}: {octets} octets");
+    }
+}
+
+#[test]
+fn a_tone_has_its_level_at_every_rate() {
+    for rate in RATES {
+        for level in [3.0, 0.0, -10.0, -20.0, -35.0, -50.0] {
+            let mut pcm = vec![0; rate as usize];
+            Tone::new(Tone::MILLIWATT_HZ, Dbm0(level), rate).fill(&mut pcm);
+            let off = dbm0(&pcm).0 - level;
+            assert!(off.abs() < 0.1, "{level} dBm0 at {rate}: {off} dB off");
+            let rises = pcm.windows(2).filter(|pair| pair[0] < 0 && pair[1] >= 0);
+            assert!((1_003..=1_004).contains(&rises.count()), "{rate}");
+        }
     }
 }
 
