@@ -6,6 +6,7 @@
 //!                ScriptedUa: own reader, own timers, own idea of SDP; complains
 //!                outside:   rsip reads everything again
 //!   end to end   binary: finds `tandem`; live: starts it, and SIPp, baresip, tshark, sox beside it
+//!                phone: calls with payloads of other people's codecs; ogg, sound: hold them apart
 //! ```
 #![forbid(unsafe_code)]
 
@@ -13,9 +14,12 @@ pub mod binary;
 pub mod description;
 pub mod live;
 pub mod message;
+pub mod ogg;
 pub mod outside;
+pub mod phone;
 pub mod scene;
 pub mod server;
+pub mod sound;
 pub mod source;
 pub mod ua;
 pub mod workspace;
