@@ -10,6 +10,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod baresip;
 pub mod binary;
 pub mod description;
 pub mod live;

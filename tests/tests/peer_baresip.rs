@@ -1,14 +1,11 @@
 //! A phone of somebody else's, registered nowhere, calls `echo` and `record`. Real sockets, real
 //! time: baresip streams a file of speech and writes down what it hears.
 
-use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
 use std::process::Command;
 
 use lab::place::Loopback;
-use tandem_tests::live::{
-    Peer, Scratch, alone, correlation, free_port, run, samples, serve, speech,
-};
+use tandem_tests::baresip::{self, Account};
+use tandem_tests::live::{Scratch, alone, correlation, run, samples, serve, speech};
 
 /// Half a second from the middle of the speech, loud enough to be found again.
 fn excerpt(speech: &[i16]) -> &[i16] {
@@ -24,49 +21,9 @@ fn excerpt(speech: &[i16]) -> &[i16] {
         .expect("seconds of speech")
 }
 
-/// A configuration that speaks `speech.wav` and keeps what it hears; baresip hangs up by itself
-/// when the file ends.
-fn configure(scratch: &Scratch, at: IpAddr) {
-    let home = scratch.path("baresip");
-    std::fs::create_dir_all(&home).expect("a directory");
-    let port = free_port(at);
-    let modules = ["/usr/lib/baresip/modules", "/usr/lib64/baresip/modules"]
-        .into_iter()
-        .find(|path| std::path::Path::new(path).is_dir())
-        .expect("baresip's modules");
-    let wav = scratch.path("speech.wav");
-    let config = format!(
-        "sip_listen {at}:{port}\naudio_source aufile,{}\naudio_player aubridge,hear\n\
-         audio_alert aubridge,hear\nausrc_srate 8000\nauplay_srate 8000\nausrc_channels 1\n\
-         auplay_channels 1\nrtp_ports 11000-15999\nmodule_path {modules}\nmodule g711.so\n\
-         module aufile.so\nmodule aubridge.so\nmodule sndfile.so\nsnd_path {}\n\
-         module_tmp account.so\nmodule_tmp uuid.so\nmodule_app menu.so\n",
-        wav.display(),
-        home.display(),
-    );
-    let account =
-        format!("<sip:baresip@{at}:{port};transport=udp>;regint=0;audio_codecs=pcma/8000/1\n");
-    std::fs::write(home.join("config"), config).expect("written");
-    std::fs::write(home.join("accounts"), account).expect("written");
-    std::fs::write(home.join("contacts"), "").expect("written");
-}
-
-fn call(scratch: &Scratch, server: SocketAddr, user: &str) {
-    let mut baresip = Command::new("baresip");
-    baresip.arg("-f").arg(scratch.path("baresip"));
-    baresip.args(["-t", "30", "-e", &format!("/dial sip:{user}@{server}")]);
-    let baresip = Peer::start(&mut baresip, scratch.path("baresip.log"));
-    baresip.wait_for("Call established");
-    baresip.wait_for("terminated (duration:");
-}
-
-/// What baresip heard.
-fn heard(scratch: &Scratch) -> PathBuf {
-    std::fs::read_dir(scratch.path("baresip"))
-        .expect("its directory")
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .find(|path| path.to_string_lossy().ends_with("-dec.wav"))
-        .expect("baresip keeps what it hears")
+/// A-law, as the speech of these tests is.
+fn account() -> Account<'static> {
+    Account::new("g711.so", "pcma/8000/1", 8_000)
 }
 
 #[test]
@@ -74,11 +31,11 @@ fn a_phone_hears_itself_on_echo() {
     let _alone = alone();
     let (scratch, at) = (Scratch::new(), Loopback::of_this_process().caller());
     speech(&scratch, &scratch.path("speech.wav"));
-    configure(&scratch, at);
+    baresip::configure(&scratch, at, &account());
     let server = serve(&scratch, at, &[]);
-    call(&scratch, server.sip(), "echo");
+    baresip::call(&scratch, server.sip(), "echo");
     let said = samples(&scratch.path("speech.wav"), 0);
-    let (likeness, _) = correlation(excerpt(&said), &samples(&heard(&scratch), 0));
+    let (likeness, _) = correlation(excerpt(&said), &samples(&baresip::heard(&scratch), 0));
     assert!(likeness > 0.95, "{likeness}");
     assert!(server.stop().expect("it ends on SIGTERM").success());
 }
@@ -88,9 +45,9 @@ fn a_recording_is_as_long_as_the_call_and_holds_what_was_said() {
     let _alone = alone();
     let (scratch, at) = (Scratch::new(), Loopback::of_this_process().caller());
     speech(&scratch, &scratch.path("speech.wav"));
-    configure(&scratch, at);
+    baresip::configure(&scratch, at, &account());
     let server = serve(&scratch, at, &[]);
-    call(&scratch, server.sip(), "record");
+    baresip::call(&scratch, server.sip(), "record");
     let records = scratch.wait_for_records(1);
     let talk_ms = records[0]["talk_ms"].as_f64().expect("a number");
     // The server ends only when every recording is closed.
