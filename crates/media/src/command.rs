@@ -100,6 +100,25 @@ pub struct LegSpec {
     pub receive: bool,
 }
 
+impl LegSpec {
+    /// The codec of packets that come under this number.
+    #[must_use]
+    pub fn received(&self, payload_type: u8) -> Option<&PayloadFormat> {
+        if self.format.recv_payload_type == payload_type {
+            return Some(&self.format);
+        }
+        let mut others = self.also.iter();
+        others.find(|format| format.recv_payload_type == payload_type)
+    }
+
+    /// The clock of packets that come under this number; that of the leg's codec where there is no
+    /// codec of the number.
+    pub(crate) fn clock_rate_of(&self, payload_type: u8) -> u32 {
+        self.received(payload_type)
+            .map_or(self.format.clock_rate, |format| format.clock_rate)
+    }
+}
+
 /// What a session does.
 #[derive(Clone, PartialEq, Debug)]
 #[non_exhaustive]
@@ -265,7 +284,7 @@ pub enum FailReason {
         /// On which leg.
         side: Side,
     },
-    /// The two codecs differ in sample rate, or in channels.
+    /// No way leads from the sample rate or channels of one codec to those of the other.
     SampleRates,
     /// The specification lacks what its program needs: a leg, or a clip.
     Incomplete,

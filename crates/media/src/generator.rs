@@ -136,7 +136,7 @@ impl Generator {
         codec: &dyn Codec,
         spec: &LegSpec,
     ) -> Result<Self, SessionError> {
-        let encoder = negotiated(codec, spec)
+        let encoder = negotiated(codec, spec, codec.info().sample_rate)
             .and_then(|params| codec.encoder(&params).ok())
             .ok_or(SessionError::Codec { side: Side::A })?;
         let info = codec.info().clone();

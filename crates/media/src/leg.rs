@@ -64,7 +64,10 @@ impl Notices {
 
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Payload {
+    /// In the codec of the leg, or another that the peer may send.
     Audio,
+    /// A description of comfort noise (RFC 3389).
+    Comfort,
     Event,
     /// A number that was not negotiated: passed on to nobody.
     Unknown,
@@ -114,6 +117,9 @@ impl Leg {
 
     pub(crate) fn update(&mut self, spec: LegSpec) {
         self.latch.renegotiate(spec.remote);
+        if spec.format.clock_rate != self.spec.format.clock_rate {
+            self.reception.restart_timing();
+        }
         self.out.set_format(spec.format.clock_rate, spec.ptime_ms);
         self.spec = spec;
     }
@@ -173,11 +179,15 @@ impl Leg {
             Payload::Audio => {
                 let arrived = now.saturating_duration_since(epoch);
                 let clock_rate = self.spec.format.clock_rate;
-                self.reception
-                    .handle_timing(fields.timestamp, arrived, clock_rate);
-                self.jitter_max = self.jitter_max.max(self.reception.jitter());
+                // Timestamps of another clock tell nothing about the delay of these.
+                if self.spec.clock_rate_of(fields.payload_type) == clock_rate {
+                    self.reception
+                        .handle_timing(fields.timestamp, arrived, clock_rate);
+                    self.jitter_max = self.jitter_max.max(self.reception.jitter());
+                }
             }
             Payload::Event => self.handle_event(now, &header, packet, notices),
+            Payload::Comfort => {}
             Payload::Unknown => self.stats.discarded += 1,
         }
         if !self.spec.receive {
@@ -198,10 +208,12 @@ impl Leg {
         let number = header.fields.payload_type;
         if header.payload_len() == 0 {
             Payload::Unknown
-        } else if number == self.spec.format.recv_payload_type {
+        } else if self.spec.received(number).is_some() {
             Payload::Audio
         } else if Some(number) == self.spec.dtmf_recv {
             Payload::Event
+        } else if Some(number) == self.spec.cn_recv {
+            Payload::Comfort
         } else {
             Payload::Unknown
         }

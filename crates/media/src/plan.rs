@@ -11,12 +11,19 @@
 //! break. Codecs are looked up only where something has to be decoded or encoded: what is relayed as
 //! it is need not be known.
 
+use std::time::Instant;
+
 use crate::command::{LegSpec, PayloadFormat, Program, SessionSpec, Side};
 use crate::delay::DelayLine;
 use crate::generator::{Generator, Source};
 use crate::session::{Session, SessionError};
 use crate::stream::Run;
-use crate::transcode::Transcoder;
+use crate::transcode::{Transcoder, at_rate};
+
+/// Rate of telephony, which tones are made for.
+const SPEECH_RATE: u32 = 8_000;
+/// Rate of wideband speech.
+const WIDEBAND_RATE: u32 = 16_000;
 
 /// What becomes of the packets that come in on a leg.
 #[derive(Debug)]
@@ -28,16 +35,80 @@ pub(crate) enum Path {
     Transcode(Box<Transcoder>),
 }
 
+/// The way of one codec that a leg's peer may send.
+#[derive(Debug)]
+pub(crate) struct Way {
+    /// The number that its packets come under.
+    pub(crate) payload_type: u8,
+    pub(crate) clock_rate: u32,
+    pub(crate) path: Path,
+}
+
 /// A leg's packets on their way out again.
 #[derive(Debug)]
 pub(crate) struct Feed {
-    pub(crate) path: Path,
+    /// First that of the leg's codec; those of others are made when the first packet of theirs
+    /// comes.
+    ways: Vec<Way>,
+    /// Which of them is on.
+    current: usize,
     pub(crate) run: Option<Run>,
 }
 
 impl Feed {
-    pub(crate) fn new(path: Path) -> Self {
-        Self { path, run: None }
+    pub(crate) fn held() -> Self {
+        Self::new(0, 8_000, Path::Held)
+    }
+
+    fn new(payload_type: u8, clock_rate: u32, path: Path) -> Self {
+        let way = Way {
+            payload_type,
+            clock_rate,
+            path,
+        };
+        Self {
+            ways: vec![way],
+            current: 0,
+            run: None,
+        }
+    }
+
+    /// The way that is on, and what numbers its packets.
+    pub(crate) fn current(&mut self) -> (&mut Way, &mut Option<Run>) {
+        (&mut self.ways[self.current], &mut self.run)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.ways[self.current].path
+    }
+
+    /// Whether packets of this number go the way that is on. Nothing leads away from a leg that is
+    /// held.
+    pub(crate) fn is_current(&self, payload_type: u8) -> bool {
+        let is_held = matches!(self.ways[0].path, Path::Held);
+        is_held || self.ways[self.current].payload_type == payload_type
+    }
+
+    /// Turns to the way of another number, when there is one already. What comes next is a run of
+    /// its own.
+    pub(crate) fn turn_to(&mut self, payload_type: u8) -> bool {
+        let known = self
+            .ways
+            .iter()
+            .position(|way| way.payload_type == payload_type);
+        if let Some(index) = known {
+            self.current = index;
+            self.run = None;
+        }
+        known.is_some()
+    }
+
+    pub(crate) fn add(&mut self, payload_type: u8, clock_rate: u32, path: Path) {
+        self.ways.push(Way {
+            payload_type,
+            clock_rate,
+            path,
+        });
     }
 }
 
@@ -50,7 +121,11 @@ pub(crate) struct Changes {
 
 impl Session {
     /// Makes what a specification needs, as far as it differs from what there is.
-    pub(crate) fn prepare(&self, spec: &SessionSpec) -> Result<Changes, SessionError> {
+    pub(crate) fn prepare(
+        &self,
+        now: Instant,
+        spec: &SessionSpec,
+    ) -> Result<Changes, SessionError> {
         let a = spec.leg(Side::A).ok_or(SessionError::Incomplete)?;
         let is_new_program = self.program != spec.program || self.legs[0].is_none();
         let mut changes = Changes {
@@ -66,11 +141,14 @@ impl Session {
             };
             let goes_on = !is_new_program && self.feed_stays(side, spec, into);
             if !goes_on {
-                let path = match (spec.leg(side), into) {
-                    (Some(from), Some(to)) => self.path(side, from, to)?,
-                    _ => Path::Held,
-                };
-                changes.feeds[side.index()] = Some(Feed::new(path));
+                changes.feeds[side.index()] = Some(match (spec.leg(side), into) {
+                    (Some(from), Some(to)) => {
+                        let format = &from.format;
+                        let path = self.path(now, (side, from), to)?;
+                        Feed::new(format.recv_payload_type, format.clock_rate, path)
+                    }
+                    _ => Feed::held(),
+                });
             }
         }
         if is_new_program {
@@ -108,7 +186,12 @@ impl Session {
     }
 
     /// The way from one leg to another, or back to the same.
-    fn path(&self, side: Side, from: &LegSpec, to: &LegSpec) -> Result<Path, SessionError> {
+    pub(crate) fn path(
+        &self,
+        now: Instant,
+        (side, from): (Side, &LegSpec),
+        to: &LegSpec,
+    ) -> Result<Path, SessionError> {
         if !from.receive || !to.send {
             return Ok(Path::Held);
         }
@@ -130,10 +213,32 @@ impl Session {
             Some(table) => Ok(Path::Relay(Some(table))),
             None => {
                 let (from, to) = ((side, from), (side.other(), to));
-                let transcoder = Transcoder::new(from, to, from_codec, to_codec)?;
+                let transcoder = Transcoder::new(now, from, to, from_codec, to_codec)?;
                 Ok(Path::Transcode(Box::new(transcoder)))
             }
         }
+    }
+
+    /// The sample rate at which a codec is recorded: where it has a choice, that of the other leg,
+    /// but no more than wideband. 0 where no codec is known.
+    pub(crate) fn recorded_rate(
+        &self,
+        format: &PayloadFormat,
+        other: Option<&PayloadFormat>,
+    ) -> u32 {
+        let find = |format: &PayloadFormat| {
+            self.registry
+                .find(&format.name, format.clock_rate, format.channels)
+        };
+        let Some(codec) = find(format) else { return 0 };
+        let own = codec.info().sample_rate;
+        let behind = other
+            .and_then(find)
+            .map_or(own, |codec| codec.info().sample_rate);
+        [behind.min(WIDEBAND_RATE), WIDEBAND_RATE]
+            .into_iter()
+            .find(|rate| at_rate(codec, *rate).is_some())
+            .unwrap_or(own)
     }
 
     fn generator(
@@ -148,6 +253,14 @@ impl Session {
             .registry
             .find(&a.format.name, a.format.clock_rate, a.format.channels);
         let codec = codec.ok_or(SessionError::Codec { side: Side::A })?;
+        // Tones and telephony's clips hold nothing that a higher rate would carry.
+        let rate = self
+            .clip
+            .as_ref()
+            .map_or(SPEECH_RATE, |clip| clip.sample_rate);
+        let codec = at_rate(codec, rate)
+            .or_else(|| at_rate(codec, codec.info().sample_rate))
+            .ok_or(SessionError::SampleRates)?;
         let source = Source::new(&spec.program, self.clip.as_ref(), codec.info().sample_rate)?;
         source
             .map(|source| Generator::new(source, codec, a))
@@ -157,5 +270,7 @@ impl Session {
 
 /// Whether two specifications of a leg are the same to whoever encodes or decodes.
 fn same_sound(a: &LegSpec, b: &LegSpec) -> bool {
-    a.format == b.format && a.ptime_ms == b.ptime_ms
+    a.format == b.format
+        && a.ptime_ms == b.ptime_ms
+        && (&a.also, a.cn_send, a.cn_recv) == (&b.also, b.cn_send, b.cn_recv)
 }

@@ -28,6 +28,7 @@ pub(crate) fn relay<'p>(
     let number = match inbound.payload {
         Payload::Audio => Some(to.spec.format.payload_type),
         Payload::Event => to.spec.dtmf_send,
+        Payload::Comfort => to.spec.cn_send,
         Payload::Unknown => None,
     };
     if inbound.start {

@@ -39,8 +39,8 @@ pub enum SessionError {
         /// On which leg.
         side: Side,
     },
-    /// The two codecs differ in sample rate, or in channels.
-    #[error("the legs differ in sample rate or channels")]
+    /// No way leads from the sample rate or channels of one codec to those of the other.
+    #[error("no way from the sample rate or channels of one leg to those of the other")]
     SampleRates,
     /// The specification lacks what its program needs: a leg, or a clip.
     #[error("a leg or a clip is missing")]
@@ -95,7 +95,7 @@ impl Session {
             program: Program::Bridge,
             legs: [None, None],
             streams: [OutStream::new(&mut random), OutStream::new(&mut random)],
-            feeds: [Feed::new(Path::Held), Feed::new(Path::Held)],
+            feeds: [Feed::held(), Feed::held()],
             generator: None,
             delay: None,
             tapping: Tapping::new(epoch),
@@ -120,12 +120,12 @@ impl Session {
     /// # Errors
     /// As in [`Self::new`]; the session then goes on as before.
     pub fn update(&mut self, now: Instant, spec: &SessionSpec) -> Result<(), SessionError> {
-        let changes = self.prepare(spec)?;
+        let changes = self.prepare(now, spec)?;
         for side in Side::BOTH {
             self.update_leg(now, side, spec.leg(side));
         }
         for (feed, change) in self.feeds.iter_mut().zip(changes.feeds) {
-            *feed = change.unwrap_or_else(|| std::mem::replace(feed, Feed::new(Path::Held)));
+            *feed = change.unwrap_or_else(|| std::mem::replace(feed, Feed::held()));
         }
         if let Some(mut generator) = changes.generator {
             if let (Some(new), Some(old)) = (&mut generator, self.generator.take())
@@ -182,6 +182,10 @@ impl Session {
             self.tapping
                 .push(now, side, &inbound.header.fields, payload);
         }
+        let payload_type = inbound.header.fields.payload_type;
+        if inbound.payload == Payload::Audio && !self.feeds[side.index()].is_current(payload_type) {
+            self.turn_to(now, side, &inbound, out);
+        }
         match (&self.program, side) {
             (Program::Bridge, _) => self.bridge(now, side, &inbound, packet, out),
             (Program::Echo { .. }, Side::A) => self.echo(now, &inbound, packet, out),
@@ -195,14 +199,10 @@ impl Session {
             leg.handle_timeout(now, &mut self.notices);
         }
         for side in Side::BOTH {
-            let Feed {
-                path: Path::Transcode(transcoder),
-                run,
-            } = &mut self.feeds[side.index()]
-            else {
-                continue;
-            };
-            if let Some(to) = &mut self.legs[side.other().index()] {
+            let (way, run) = self.feeds[side.index()].current();
+            if let Path::Transcode(transcoder) = &mut way.path
+                && let Some(to) = &mut self.legs[side.other().index()]
+            {
                 transcoder.handle_timeout(run, &mut Target { now, to, out });
             }
         }
@@ -225,7 +225,7 @@ impl Session {
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         let legs = self.legs.iter().flatten().filter_map(Leg::poll_timeout);
-        let feeds = self.feeds.iter().filter_map(|feed| match &feed.path {
+        let feeds = self.feeds.iter().filter_map(|feed| match feed.path() {
             Path::Transcode(transcoder) => transcoder.poll_timeout(),
             Path::Held | Path::Relay(_) => None,
         });
@@ -270,6 +270,50 @@ impl Session {
         })
     }
 
+    /// The peer sends another of its codecs from now on. What is left of the one before goes out;
+    /// a late packet turns nothing back.
+    ///
+    /// Cost: allocates at the first packet of a codec.
+    fn turn_to(&mut self, now: Instant, side: Side, inbound: &Inbound, out: &mut dyn Outbox) {
+        let target = if self.program == Program::Bridge {
+            side.other()
+        } else {
+            side
+        };
+        let feed = &mut self.feeds[side.index()];
+        if !inbound.newest {
+            return;
+        }
+        let (way, run) = feed.current();
+        if let (Path::Transcode(transcoder), Some(to)) =
+            (&mut way.path, &mut self.legs[target.index()])
+        {
+            transcoder.pause(run, &mut Target { now, to, out });
+        }
+        let payload_type = inbound.header.fields.payload_type;
+        if feed.turn_to(payload_type) {
+            return;
+        }
+        let [from, to] = [side, target].map(|side| self.legs[side.index()].as_ref());
+        let (Some(from), Some(to)) = (from, to) else {
+            return;
+        };
+        let Some(format) = from.spec.received(payload_type) else {
+            return;
+        };
+        let from = LegSpec {
+            format: format.clone(),
+            ..from.spec.clone()
+        };
+        // A codec that cannot be converted after all is heard by nobody.
+        let path = self
+            .path(now, (side, &from), &to.spec)
+            .unwrap_or(Path::Held);
+        let feed = &mut self.feeds[side.index()];
+        feed.add(payload_type, from.format.clock_rate, path);
+        feed.turn_to(payload_type);
+    }
+
     fn bridge(
         &mut self,
         now: Instant,
@@ -283,14 +327,13 @@ impl Session {
         let (Some(from), Some(to)) = (from, to) else {
             return;
         };
-        let Feed { path, run } = &mut self.feeds[side.index()];
-        match path {
+        let (way, run) = self.feeds[side.index()].current();
+        match &mut way.path {
             Path::Held => {
                 from.stats.discarded += u64::from(inbound.payload != Payload::Unknown);
             }
             Path::Relay(table) => {
-                let clock_rate = from.spec.format.clock_rate;
-                match relay(now, inbound, packet, *table, clock_rate, run, to) {
+                match relay(now, inbound, packet, *table, way.clock_rate, run, to) {
                     Some((fields, packet)) => {
                         to.transmit(now, &fields, packet, out);
                     }
@@ -310,15 +353,12 @@ impl Session {
 
     fn echo(&mut self, now: Instant, inbound: &Inbound, packet: &mut [u8], out: &mut dyn Outbox) {
         let Some(leg) = &mut self.legs[0] else { return };
-        let Feed {
-            path: Path::Relay(_),
-            run,
-        } = &mut self.feeds[0]
-        else {
+        let (way, run) = self.feeds[0].current();
+        if !matches!(way.path, Path::Relay(_)) {
             leg.stats.discarded += 1;
             return;
-        };
-        let clock_rate = leg.spec.format.clock_rate;
+        }
+        let clock_rate = way.clock_rate;
         let Some((fields, packet)) = relay(now, inbound, packet, None, clock_rate, run, leg) else {
             leg.stats.late += u64::from(!inbound.newest);
             return;
@@ -355,22 +395,30 @@ impl Session {
         }
     }
 
-    /// Tells the tap what payload numbers mean.
+    /// Tells the tap what payload numbers mean: side B is the other leg, or what leg A is sent.
     fn mark_codecs(&mut self, now: Instant) {
-        let [a, b] = &self.legs;
-        if let Some(a) = a {
-            let format = &a.spec.format;
-            self.tapping
-                .mark_codec(now, Side::A, format.recv_payload_type, format);
-            if self.program != Program::Bridge {
-                self.tapping
-                    .mark_codec(now, Side::B, format.payload_type, format);
+        let is_bridge = self.program == Program::Bridge;
+        for side in Side::BOTH {
+            let Some(leg) = &self.legs[side.index()] else {
+                continue;
+            };
+            let other = self.legs[side.other().index()]
+                .as_ref()
+                .filter(|_| is_bridge);
+            let other = other.map(|leg| &leg.spec.format);
+            for format in std::iter::once(&leg.spec.format).chain(&leg.spec.also) {
+                let rate = self.recorded_rate(format, other);
+                let number = format.recv_payload_type;
+                if is_bridge || side == Side::A {
+                    self.tapping.mark_codec(now, side, number, format, rate);
+                }
             }
-        }
-        if let (Program::Bridge, Some(b)) = (&self.program, b) {
-            let format = &b.spec.format;
-            self.tapping
-                .mark_codec(now, Side::B, format.recv_payload_type, format);
+            if !is_bridge && side == Side::A {
+                let format = &leg.spec.format;
+                let rate = self.recorded_rate(format, other);
+                let number = format.payload_type;
+                self.tapping.mark_codec(now, Side::B, number, format, rate);
+            }
         }
     }
 }
@@ -386,8 +434,11 @@ fn transcode(
     if inbound.start {
         transcoder.handle_start(run, target);
     }
-    if inbound.payload == Payload::Audio {
-        return transcoder.handle_audio(inbound, inbound.header.payload(packet), run, target);
+    let payload = inbound.header.payload(packet);
+    match inbound.payload {
+        Payload::Audio => return transcoder.handle_audio(inbound, payload, run, target),
+        Payload::Comfort => return transcoder.handle_comfort(inbound, payload, run, target),
+        Payload::Event | Payload::Unknown => {}
     }
     if !inbound.newest {
         return Err(Unused::Late);

@@ -37,13 +37,15 @@ impl Tapping {
         }
     }
 
-    /// Says what a payload number of a side means from now on.
+    /// Says what a payload number of a side means from now on, and at which sample rate it is to be
+    /// decoded; 0 for the codec's own.
     pub(crate) fn mark_codec(
         &mut self,
         now: Instant,
         side: Side,
         payload_type: u8,
         format: &PayloadFormat,
+        sample_rate: u32,
     ) {
         let at = self.at(now);
         if let Some(writer) = &mut self.writer {
@@ -54,7 +56,7 @@ impl Tapping {
                 name: &format.name,
                 clock_rate: format.clock_rate,
                 channels: format.channels,
-                sample_rate: 0,
+                sample_rate,
                 fmtp: format.fmtp.as_deref().unwrap_or_default(),
             });
         }

@@ -1,26 +1,41 @@
 //! From the codec of one leg to the codec of the other, or from one packet time to another.
 //!
 //! ```text
-//!  payload -> [law table] -> Decoder -> queue of PCM -> Encoder -> packet, stamped with the time
-//!  lost 1 to 3 frames ------> Lost --------^             |        of its first sample
-//!                                            at once, or paced: one packet each packet time
+//!  payload -> Chain -> Queue of PCM -> Encoder -> packet, stamped with the time of its
+//!  lost ------^                            |      first sample
+//!                           at once, or paced: one packet each packet time
 //! ```
 //!
-//! Driven by packets as they come, while both legs have the same packet time. A gap of up to three
-//! frames is concealed before the next frame, each with its own timestamps; a longer one, and a
-//! pause of the sender's, stays a gap. A frame older than the last decoded is dropped. Where packet
-//! times differ, packets leave evenly: the first when enough is there to go on without a hole, the
-//! others each one packet time later, until the queue runs dry.
+//! Driven by packets as they come, while packets come and go in the same lengths. A gap of up to
+//! three frames is concealed before the next frame, the last of them from that frame's own
+//! redundancy where it has some; a longer one, and a pause of the sender's, stays a gap. A frame
+//! older than the last decoded is dropped; one that cannot be decoded counts as lost. Where lengths
+//! differ, packets leave evenly: the first when enough is there to go on without a hole, the others
+//! each one packet time later, until the queue runs dry.
+//!
+//! An encoder may say that a frame need not be sent: time goes on without a packet, and the next
+//! one begins a talkspurt (RFC 3551 section 4.1). Comfort noise is passed on to a leg that has a
+//! number for it, and made into sound for one that has not (RFC 3389).
 //!
 //! Where a table leads from law to law, it is used before decoding, so that what a listener gets is
-//! octet by octet what the table says, in packets of any length. Units: samples of PCM; both codecs
-//! have the same sample rate.
+//! octet by octet what the table says, in packets of any length.
 
-use std::time::{Duration, Instant};
+mod chain;
+mod noise;
+mod pace;
+mod queue;
 
-use audio::{Codec, CodecInfo, Decoder, Encoder, Input, Offered};
+use std::time::Instant;
+
+use audio::{Codec, Encoder, Offered};
 use rtp::{ExtSeqNo, Fields, HEADER_BYTES, timestamp_delta};
 
+use self::chain::{Chain, Made};
+pub(crate) use self::chain::{at_rate, matched};
+use self::noise::Noise;
+pub(crate) use self::pace::duration;
+use self::pace::{Pace, start_delay};
+use self::queue::Queue;
 use crate::Outbox;
 use crate::command::{LegSpec, Side};
 use crate::leg::{Inbound, Leg, Payload};
@@ -29,46 +44,36 @@ use crate::stream::Run;
 
 /// Lost frames that are made up for.
 const MAX_CONCEALED: u32 = 3;
-/// Time that packets may come late without a hole, where they leave paced.
-const PACE_MARGIN: Duration = Duration::from_millis(10);
-/// Packets that leave at once to catch up with a late clock.
-const MAX_BURST: usize = 5;
+/// Sound that may wait beyond what packet lengths ask for, in milliseconds: a sender whose clock
+/// runs faster than ours, or one that catches up, must not let the queue grow without end.
+const SLACK_MS: u32 = 60;
 
 pub(crate) struct Transcoder {
-    map: Option<&'static [u8; 256]>,
-    decoder: Box<dyn Decoder>,
+    chain: Chain,
     encoder: Box<dyn Encoder>,
-    /// Facts of the codec that is decoded.
-    from: CodecInfo,
+    /// What a packet that leaves moves the feeding stream's clock by.
+    frame_units: u32,
     queue: Queue,
-    last: Option<Last>,
-    pace: Option<Pace>,
+    /// The newest packet of the feeding stream.
+    newest: Option<ExtSeqNo>,
+    tail: Option<Tail>,
+    pace: Pace,
+    /// Whether packets leave paced; from the first one on that has another length than ours.
+    paced: bool,
+    noise: Noise,
     marker: bool,
+    /// Whether comfort noise means the same on both legs: it describes a spectrum up to half the
+    /// sample rate.
+    same_band: bool,
     packet: Box<[u8]>,
-    octets: Box<[u8]>,
 }
 
-/// The newest packet of the feeding stream.
+/// The last audio of the feeding stream.
 #[derive(Copy, Clone, Debug)]
-struct Last {
-    number: ExtSeqNo,
-    /// Timestamp after the last audio, and the units of its packet.
+struct Tail {
+    /// Timestamp after it, and the units of its packet.
     end: u32,
     units: u32,
-}
-
-/// PCM that waits to be encoded.
-struct Queue {
-    pcm: Box<[i16]>,
-    len: usize,
-    /// Timestamp of the first sample, in units of the feeding stream.
-    timestamp: u32,
-}
-
-#[derive(Debug)]
-struct Pace {
-    period: Duration,
-    next: Option<Instant>,
 }
 
 /// Why a packet was not used.
@@ -90,60 +95,48 @@ pub(crate) struct Target<'a> {
 impl Transcoder {
     /// Sets up the way from one leg to the other.
     pub(crate) fn new(
+        now: Instant,
         (from_side, from): (Side, &LegSpec),
         (to_side, to): (Side, &LegSpec),
         from_codec: &dyn Codec,
         to_codec: &dyn Codec,
     ) -> Result<Self, SessionError> {
-        let (from_info, to_info) = (from_codec.info(), to_codec.info());
-        if from_info.sample_rate != to_info.sample_rate || from_info.channels != to_info.channels {
-            return Err(SessionError::SampleRates);
-        }
-        let map = from_codec.octet_map(to_info);
+        let behind = [to_codec, from_codec].map(|codec| codec.info().sample_rate);
+        let map = from_codec.octet_map(to_codec.info());
         let decoded = if map.is_some() { to_codec } else { from_codec };
-        let decoder = negotiated(decoded, from)
-            .and_then(|params| decoded.decoder(&params).ok())
-            .ok_or(SessionError::Codec { side: from_side })?;
-        let encoder = negotiated(to_codec, to)
-            .and_then(|params| to_codec.encoder(&params).ok())
+        let (decoded, encoded) = matched(decoded, to_codec);
+        let encoded = encoded.ok_or(SessionError::SampleRates)?;
+        let info = encoded.info();
+        let rates = (info.sample_rate, behind[0]);
+        let chain = Chain::new(decoded, (from_side, from), map, rates)?;
+        let encoder = negotiated(encoded, to, behind[1])
+            .and_then(|params| encoded.encoder(&params).ok())
             .ok_or(SessionError::Codec { side: to_side })?;
         let frame = encoder.frame_samples();
-        let channels = usize::from(to_info.channels);
-        let room = (2 * from_info.max_frame_samples + 2 * frame) * channels;
-        let pace = (from.ptime_ms != to.ptime_ms).then(|| Pace {
-            period: duration(frame, to_info.sample_rate),
-            next: None,
-        });
+        let units = frame as u64 * u64::from(chain.clock_rate()) / u64::from(info.sample_rate);
+        let slack = (info.sample_rate / 1_000 * SLACK_MS) as usize;
+        let room = 2 * chain.most_samples() + 2 * frame + slack;
         Ok(Self {
-            map,
-            decoder,
             encoder,
-            from: from_info.clone(),
-            queue: Queue {
-                pcm: vec![0; room].into(),
-                len: 0,
-                timestamp: 0,
-            },
-            last: None,
-            pace,
+            frame_units: units as u32,
+            queue: Queue::new(room),
+            newest: None,
+            tail: None,
+            pace: Pace::new(duration(frame, info.sample_rate)),
+            paced: from.ptime_ms != to.ptime_ms,
+            noise: Noise::new(now, units),
             marker: false,
-            packet: vec![0; HEADER_BYTES + to_info.max_payload_bytes].into(),
-            octets: vec![
-                0;
-                if map.is_some() {
-                    from_info.max_payload_bytes
-                } else {
-                    0
-                }
-            ]
-            .into(),
+            same_band: behind[0] == behind[1],
+            packet: vec![0; HEADER_BYTES + info.max_payload_bytes].into(),
+            chain,
         })
     }
 
     /// A stream of the sender's begins: what is left of the one before goes out.
     pub(crate) fn handle_start(&mut self, run: &mut Option<Run>, target: &mut Target<'_>) {
         self.pause(run, target);
-        self.last = None;
+        self.newest = None;
+        self.tail = None;
         *run = None;
     }
 
@@ -156,28 +149,59 @@ impl Transcoder {
         target: &mut Target<'_>,
     ) -> Result<(), Unused> {
         let fields = &inbound.header.fields;
-        if self.last.is_some_and(|last| inbound.number <= last.number) {
+        if self.newest.is_some_and(|newest| inbound.number <= newest) {
             return Err(Unused::Late);
         }
-        let follows = self.conceal(inbound, run, target);
-        if !follows {
+        if !self.conceal(inbound, payload, run, target) {
             self.pause(run, target);
-            let is_new = run.is_none();
-            let run = self.begin(inbound, run, target);
-            let jumped =
-                run.settle_timestamp(target.now, fields.timestamp, Payload::Audio, &target.to.out);
-            self.queue.timestamp = fields.timestamp;
-            self.marker = is_new || jumped || fields.marker;
+            self.settle(inbound, run, target);
         }
-        let samples = self.decode(payload).ok_or(Unused::Undecodable)?;
-        let units = self.from.clock_units(samples);
-        let end = fields.timestamp.wrapping_add(units);
-        self.last = Some(Last {
-            number: inbound.number,
-            end,
-            units,
+        let made = self.chain.decode(payload, self.queue.free());
+        let made = made.ok_or(Unused::Undecodable)?;
+        self.queue.grow(made.samples);
+        self.newest = Some(inbound.number);
+        self.tail = Some(Tail {
+            end: fields.timestamp.wrapping_add(made.units),
+            units: made.units,
         });
-        self.release(samples, run, target);
+        self.release(made, run, target);
+        Ok(())
+    }
+
+    /// Takes a description of comfort noise.
+    pub(crate) fn handle_comfort(
+        &mut self,
+        inbound: &Inbound,
+        payload: &[u8],
+        run: &mut Option<Run>,
+        target: &mut Target<'_>,
+    ) -> Result<(), Unused> {
+        if self.newest.is_some_and(|newest| inbound.number <= newest) {
+            return Err(Unused::Late);
+        }
+        self.newest = Some(inbound.number);
+        self.tail = None;
+        if let Some(payload_type) = target.to.spec.cn_send {
+            self.pause(run, target);
+            self.settle(inbound, run, target);
+            // Coefficients say nothing to a leg of another band; the level does.
+            let most = if self.same_band { payload.len() } else { 1 };
+            let len = most
+                .min(payload.len())
+                .min(self.packet.len() - HEADER_BYTES);
+            self.packet[HEADER_BYTES..][..len].copy_from_slice(&payload[..len]);
+            self.marker = false;
+            self.send(payload_type, len, run, target);
+            self.marker = true;
+            return Ok(());
+        }
+        if !self.noise.is_on() {
+            self.pause(run, target);
+            self.settle(inbound, run, target);
+        }
+        // A packet time later than the clock: audio that resumes finds its place not yet taken.
+        let delay = self.period() * 2;
+        self.noise.describe(target.now, payload, delay);
         Ok(())
     }
 
@@ -194,11 +218,57 @@ impl Transcoder {
         if run.as_ref().is_some_and(|run| !fits(run, target.to)) {
             // Its clock has jumped: audio that waits keeps its own timestamps and goes first.
             self.pause(run, target);
-            self.last = None;
+            self.newest = None;
+            self.tail = None;
         }
         let run = self.begin(inbound, run, target);
         run.settle_timestamp(target.now, timestamp, Payload::Event, &target.to.out);
         run
+    }
+
+    /// Takes note of a packet of the same stream that is not audio.
+    pub(crate) fn handle_other(&mut self, number: ExtSeqNo) {
+        if let Some(newest) = &mut self.newest {
+            *newest = number.max(*newest);
+        }
+    }
+
+    /// Sends what is due.
+    pub(crate) fn handle_timeout(&mut self, run: &mut Option<Run>, target: &mut Target<'_>) {
+        while self.pace.tick(target.now) {
+            if self.has_frame() {
+                self.emit(run, target);
+            } else {
+                self.pace.stop();
+            }
+        }
+        let (frame, period) = (self.encoder.frame_samples(), self.period());
+        while self.noise.tick(target.now, period) {
+            let made = self
+                .chain
+                .noise(&mut self.noise.sound, frame, self.queue.free());
+            self.queue.grow(made.map_or(0, |made| made.samples));
+            self.queue.fill_up(frame);
+            self.emit(run, target);
+        }
+    }
+
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        let both = [self.pace.poll_timeout(), self.noise.poll_timeout()];
+        both.into_iter().flatten().min()
+    }
+
+    /// The sender has paused: what is left goes out now, its last frame filled up with silence.
+    pub(crate) fn pause(&mut self, run: &mut Option<Run>, target: &mut Target<'_>) {
+        while self.has_frame() {
+            self.emit(run, target);
+        }
+        if self.queue.len() > 0 {
+            self.queue.fill_up(self.encoder.frame_samples());
+            self.emit(run, target);
+        }
+        self.pace.stop();
+        self.noise.stop();
     }
 
     /// The run that is on, or one that begins with this packet.
@@ -209,23 +279,21 @@ impl Transcoder {
         target: &Target<'_>,
     ) -> &'r mut Run {
         let timestamp = inbound.header.fields.timestamp;
-        let clock_rate = self.from.clock_rate;
+        let (number, clock_rate) = (inbound.number, self.chain.clock_rate());
         run.get_or_insert_with(|| {
-            Run::begin(
-                target.now,
-                inbound.number,
-                timestamp,
-                clock_rate,
-                &target.to.out,
-            )
+            Run::begin(target.now, number, timestamp, clock_rate, &target.to.out)
         })
     }
 
-    /// Takes note of a packet of the same stream that is not audio.
-    pub(crate) fn handle_other(&mut self, number: ExtSeqNo) {
-        if let Some(last) = &mut self.last {
-            last.number = last.number.max(number);
-        }
+    /// Time goes on at this packet, the first of a talkspurt.
+    fn settle(&mut self, inbound: &Inbound, run: &mut Option<Run>, target: &Target<'_>) {
+        let fields = &inbound.header.fields;
+        let is_new = run.is_none();
+        let run = self.begin(inbound, run, target);
+        let (now, out) = (target.now, &target.to.out);
+        let jumped = run.settle_timestamp(now, fields.timestamp, Payload::Audio, out);
+        self.queue.timestamp = fields.timestamp;
+        self.marker |= is_new || jumped || fields.marker;
     }
 
     /// Makes up for lost frames, when it was few of them. Returns whether the packet's audio
@@ -233,233 +301,126 @@ impl Transcoder {
     fn conceal(
         &mut self,
         inbound: &Inbound,
+        payload: &[u8],
         run: &mut Option<Run>,
         target: &mut Target<'_>,
     ) -> bool {
-        let (Some(last), Some(_)) = (self.last, run.as_ref()) else {
+        let (Some(newest), Some(tail), Some(_)) = (self.newest, self.tail, run.as_ref()) else {
             return false;
         };
-        let missing = inbound.number.0 - last.number.0 - 1;
-        let gap = timestamp_delta(inbound.header.fields.timestamp, last.end);
+        let missing = inbound.number.0 - newest.0 - 1;
+        let gap = timestamp_delta(inbound.header.fields.timestamp, tail.end);
         if gap == 0 {
             return true;
         }
-        let most = i64::from(MAX_CONCEALED * last.units);
+        let most = i64::from(MAX_CONCEALED) * i64::from(tail.units);
         if missing == 0 || !(1..=most).contains(&i64::from(gap)) {
             return false;
         }
-        let mut left = self.from.samples(gap as u32);
+        let mut left = gap as u32;
         while left > 0 {
-            let samples = left.min(self.from.samples(last.units).max(1));
-            self.make_room(samples, run, target);
-            let made = self
-                .decoder
-                .decode(Input::Lost { samples }, self.queue.free());
-            let Ok(made) = made else { return false };
-            self.queue.len += made * usize::from(self.from.channels);
+            let units = left.min(tail.units);
+            left -= units;
+            let next = (left == 0).then_some(payload);
+            let made = self.chain.conceal(units, next, self.queue.free());
+            let Some(made) = made else { return false };
+            self.queue.grow(made.samples);
             target.to.stats.concealed += 1;
-            self.release(samples, run, target);
-            left -= samples;
+            self.release(made, run, target);
         }
         true
     }
 
-    /// Decodes a payload into the queue. Returns its samples per channel.
-    fn decode(&mut self, payload: &[u8]) -> Option<usize> {
-        let payload = match self.map {
-            None => payload,
-            Some(map) => {
-                let octets = self.octets.get_mut(..payload.len())?;
-                octets
-                    .iter_mut()
-                    .zip(payload)
-                    .for_each(|(to, from)| *to = map[usize::from(*from)]);
-                octets
-            }
-        };
-        let samples = self
-            .decoder
-            .decode(Input::Frame(payload), self.queue.free())
-            .ok()?;
-        self.queue.len += samples * usize::from(self.from.channels);
-        Some(samples)
-    }
-
-    /// Sends what may go now, after this many samples have come.
-    fn release(&mut self, came: usize, run: &mut Option<Run>, target: &mut Target<'_>) {
-        let frame = self.encoder.frame_samples();
-        let Some(pace) = &mut self.pace else {
+    /// Sends what may go now, after so much has come.
+    fn release(&mut self, came: Made, run: &mut Option<Run>, target: &mut Target<'_>) {
+        let (frame, rate) = (self.encoder.frame_samples(), self.chain.rate());
+        self.paced |= came.units != self.frame_units;
+        if !self.paced {
             while self.has_frame() {
                 self.emit(run, target);
             }
             return;
-        };
-        if pace.next.is_none() && self.queue.len >= frame * usize::from(self.from.channels) {
-            let delay = start_delay(came, frame, self.from.sample_rate);
-            pace.next = Some(target.now + delay + PACE_MARGIN);
         }
-        // A sender whose clock runs faster than ours, or one that catches up: let the queue not
-        // grow without end.
-        let most = (2 * frame + 2 * came + self.from.samples_per_packet(60))
-            * usize::from(self.from.channels);
-        while self.queue.len > most {
-            self.emit(run, target);
+        if !self.pace.is_running() && self.has_frame() {
+            self.pace
+                .start(target.now, start_delay(came.samples, frame, rate));
         }
-    }
-
-    /// Sends what is due, where packets leave paced.
-    pub(crate) fn handle_timeout(&mut self, run: &mut Option<Run>, target: &mut Target<'_>) {
-        let mut burst = 0;
-        while let Some(next) = self.poll_timeout().filter(|next| *next <= target.now) {
-            let goes_on = self.has_frame();
-            if goes_on {
-                self.emit(run, target);
-            }
-            burst += 1;
-            let is_late = burst == MAX_BURST;
-            if let Some(pace) = &mut self.pace {
-                let next = if is_late {
-                    target.now + pace.period
-                } else {
-                    next + pace.period
-                };
-                pace.next = goes_on.then_some(next);
-            }
-        }
-    }
-
-    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
-        self.pace.as_ref()?.next
-    }
-
-    /// The sender has paused: what is left goes out now, its last frame filled up with silence.
-    fn pause(&mut self, run: &mut Option<Run>, target: &mut Target<'_>) {
-        while self.has_frame() {
-            self.emit(run, target);
-        }
-        if self.queue.len > 0 {
-            let frame = self.encoder.frame_samples() * usize::from(self.from.channels);
-            self.queue.pcm[self.queue.len..frame].fill(0);
-            self.queue.len = frame;
-            self.emit(run, target);
-        }
-        if let Some(pace) = &mut self.pace {
-            pace.next = None;
-        }
-    }
-
-    fn make_room(&mut self, samples: usize, run: &mut Option<Run>, target: &mut Target<'_>) {
-        while self.queue.free().len() < samples * usize::from(self.from.channels)
-            && self.has_frame()
-        {
+        let most = 2 * frame + 2 * came.samples + (rate / 1_000 * SLACK_MS) as usize;
+        let has_room = |queue: &mut Queue, next| queue.len() <= most && queue.free().len() >= next;
+        while self.has_frame() && !has_room(&mut self.queue, self.chain.most_samples()) {
             self.emit(run, target);
         }
     }
 
     fn has_frame(&self) -> bool {
-        self.queue.len >= self.encoder.frame_samples() * usize::from(self.from.channels)
+        self.queue.len() >= self.encoder.frame_samples()
+    }
+
+    fn period(&self) -> std::time::Duration {
+        duration(self.encoder.frame_samples(), self.chain.rate())
     }
 
     /// Encodes and sends the first frame of the queue.
     fn emit(&mut self, run: &mut Option<Run>, target: &mut Target<'_>) {
-        let samples = self.encoder.frame_samples();
-        let frame = samples * usize::from(self.from.channels);
-        let (header, payload) = self.packet.split_at_mut(HEADER_BYTES);
-        let encoded = self.encoder.encode(&self.queue.pcm[..frame], payload);
-        if let (Ok(len), Some(run), Ok(header)) = (encoded, run.as_mut(), header.try_into()) {
-            run.move_origin(self.queue.timestamp);
-            let to = &mut *target.to;
-            let fields = Fields {
-                marker: self.marker,
-                payload_type: to.spec.format.payload_type,
-                sequence: to.out.next_sequence(),
-                timestamp: run.timestamp(self.queue.timestamp),
-                ssrc: to.out.ssrc,
-            };
-            fields.write(header);
-            to.transmit(
-                target.now,
-                &fields,
-                &self.packet[..HEADER_BYTES + len],
-                target.out,
-            );
-            self.marker = false;
+        let frame = self.encoder.frame_samples();
+        let payload = &mut self.packet[HEADER_BYTES..];
+        match self.encoder.encode(self.queue.front(frame), payload) {
+            // Nothing that is worth a packet: what comes after it begins anew.
+            Ok(0) | Err(_) => self.marker = true,
+            Ok(len) => self.send(target.to.spec.format.payload_type, len, run, target),
         }
-        self.queue.pcm.copy_within(frame..self.queue.len, 0);
-        self.queue.len -= frame;
-        let units = self.from.clock_units(samples);
-        self.queue.timestamp = self.queue.timestamp.wrapping_add(units);
+        self.queue.take(frame, self.frame_units);
+    }
+
+    /// Sends a payload that lies in the packet, said at the time of the queue's first sample.
+    fn send(
+        &mut self,
+        payload_type: u8,
+        len: usize,
+        run: &mut Option<Run>,
+        target: &mut Target<'_>,
+    ) {
+        let Some(run) = run else { return };
+        let Some(header) = self.packet.first_chunk_mut::<HEADER_BYTES>() else {
+            return;
+        };
+        run.move_origin(self.queue.timestamp);
+        let to = &mut *target.to;
+        let fields = Fields {
+            marker: std::mem::take(&mut self.marker),
+            payload_type,
+            sequence: to.out.next_sequence(),
+            timestamp: run.timestamp(self.queue.timestamp),
+            ssrc: to.out.ssrc,
+        };
+        fields.write(header);
+        let packet = &self.packet[..HEADER_BYTES + len];
+        to.transmit(target.now, &fields, packet, target.out);
     }
 }
 
 impl std::fmt::Debug for Transcoder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Transcoder")
-            .field("from", &self.from.name)
-            .field("queued", &self.queue.len)
-            .field("last", &self.last)
+            .field("queued", &self.queue.len())
+            .field("newest", &self.newest)
+            .field("tail", &self.tail)
             .field("pace", &self.pace)
             .finish_non_exhaustive()
     }
 }
 
-impl Queue {
-    fn free(&mut self) -> &mut [i16] {
-        &mut self.pcm[self.len..]
-    }
-}
-
-/// What a codec makes of a leg's format.
-pub(crate) fn negotiated(codec: &dyn Codec, spec: &LegSpec) -> Option<audio::Params> {
+/// What a codec makes of a leg's format, when sound goes on behind it at this rate.
+pub(crate) fn negotiated(
+    codec: &dyn Codec,
+    spec: &LegSpec,
+    sample_rate: u32,
+) -> Option<audio::Params> {
     let offered = Offered {
         fmtp: spec.format.fmtp.as_deref(),
         settings: &spec.format.params,
         ptime_ms: spec.ptime_ms,
-        sample_rate: 0,
+        sample_rate,
     };
     codec.negotiate(&offered).ok()
-}
-
-/// How long this many samples last.
-pub(crate) fn duration(samples: usize, sample_rate: u32) -> Duration {
-    Duration::from_nanos(samples as u64 * 1_000_000_000 / u64::from(sample_rate.max(1)))
-}
-
-/// How long the first packet has to wait, once it is complete, so that none after it comes too
-/// early: packets of `came` samples arrive evenly, packets of `frame` samples leave evenly.
-fn start_delay(came: usize, frame: usize, sample_rate: u32) -> Duration {
-    let came = came.max(1);
-    let complete = |count: usize| (count * frame).div_ceil(came) * came;
-    let slack =
-        (1..=came.min(64)).map(|k| (complete(k + 1) - complete(1)).saturating_sub(k * frame));
-    duration(slack.max().unwrap_or(0), sample_rate)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_packet_waits_just_long_enough() {
-        for (came, frame, expected_ms) in [
-            (160, 160, 0),
-            (160, 240, 0),
-            (240, 160, 10),
-            (160, 480, 0),
-            (480, 160, 0),
-            (80, 160, 0),
-        ] {
-            // All packets that leave must be complete when they do.
-            let wait = start_delay(came, frame, 8_000).as_millis() as usize * 8;
-            let arrival = |samples: usize| samples.div_ceil(came) * came;
-            let first = arrival(frame) + wait;
-            for k in 0..100 {
-                assert!(
-                    first + k * frame >= arrival((k + 1) * frame),
-                    "{came} {frame} {k}"
-                );
-            }
-            assert_eq!(wait / 8, expected_ms, "{came} to {frame}");
-        }
-    }
 }

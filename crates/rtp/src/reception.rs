@@ -153,6 +153,14 @@ impl Reception {
         stream.transit = Some((transit, timestamp));
     }
 
+    /// Forgets when the last packet came: the next has another clock.
+    pub fn restart_timing(&mut self) {
+        if let Some(stream) = &mut self.stream {
+            stream.transit = None;
+            stream.jitter_q4 = 0;
+        }
+    }
+
     /// Interarrival jitter of the current stream, in units of its clock.
     #[must_use]
     pub fn jitter(&self) -> u32 {
