@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use audio::tap::tap;
 use audio::{Input, Offered};
-use common::{PCMA, PCMU, bridge, epoch, peer, registry, single};
+use common::{PCMA, PCMU, bridge, codecs, epoch, leg_in, number, peer, registry, single};
 use media::command::{ClipId, PortId, Program, SessionId, SessionSpec, Side};
 use media::{Outbox, Session};
 use rtp::Fields;
@@ -158,6 +158,18 @@ fn no_path_allocates_per_packet() {
     assert_allocates_nothing("law table", &bridge(PCMA, PCMU), [PCMA, PCMU]);
     assert_allocates_nothing("transcode, 30 ms", &repacked, [PCMA, PCMU]);
     assert_allocates_nothing("transcode, 10 ms", &cut_anew, [PCMA, PCMA]);
+    for (name, codec) in [
+        ("wide", codecs::WIDE),
+        ("flexible", codecs::FLEX),
+        ("high", codecs::HIGH),
+    ] {
+        let mut spec = bridge(PCMA, PCMU);
+        spec.legs[1] = Some(leg_in(Side::B, codec));
+        let number = number(codec.0);
+        assert_allocates_nothing(name, &spec, [PCMA, number]);
+        spec.legs.swap(0, 1);
+        assert_allocates_nothing(name, &spec, [number, PCMA]);
+    }
     assert_allocates_nothing("echo", &single(PCMA, echo(0)), [PCMA, PCMA]);
     assert_allocates_nothing("delayed echo", &single(PCMA, echo(2_000)), [PCMA, PCMA]);
     assert_allocates_nothing("tone", &single(PCMU, tone), [PCMU, PCMU]);
@@ -171,7 +183,8 @@ fn no_path_allocates_per_packet() {
 
 #[test]
 fn no_codec_allocates_per_frame() {
-    for codec in registry().iter() {
+    let all = registry();
+    for codec in [PCMA, PCMU].map(|number| all.find_static(number).expect("built in")) {
         let params = codec
             .negotiate(&Offered::default())
             .expect("nothing to refuse");

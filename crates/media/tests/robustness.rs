@@ -6,6 +6,7 @@ mod common;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use common::codecs::{FLEX, HIGH, WIDE};
 use common::{
     Bench, DTMF, PCMA, PCMU, Sent, Talker, assert_continuous, bridge, packet, payload, peer, single,
 };
@@ -239,7 +240,22 @@ fn programs() -> impl Strategy<Value = media::command::SessionSpec> {
             }
         )),
         Just(single(PCMU, Program::Record { beep: true })),
+        Just(between_codecs(FLEX, None)),
+        Just(between_codecs(HIGH, Some(13))),
+        Just(between_codecs(WIDE, None)),
     ]
+}
+
+/// Leg A speaks A-law, and besides it another codec and comfort noise; leg B this codec.
+fn between_codecs(to: (&str, u32, u8), noise: Option<u8>) -> media::command::SessionSpec {
+    let mut spec = bridge(PCMA, PCMA);
+    let mut a = common::leg(Side::A, PCMA);
+    a.also = vec![common::leg_in(Side::A, FLEX).format];
+    a.cn_recv = Some(13);
+    let mut b = common::leg_in(Side::B, to);
+    b.cn_send = noise;
+    spec.legs = [Some(a), Some(b)];
+    spec
 }
 
 /// What a sender may do between two packets of its own.
@@ -266,7 +282,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => any::<(u32, u16, u32)>().prop_map(|(a, b, c)| Step::ChangeSsrc(a, b, c)),
         1 => any::<u16>().prop_map(Step::JumpSequence),
         1 => any::<u32>().prop_map(Step::JumpTimestamp),
-        1 => prop_oneof![Just(PCMA), Just(PCMU), Just(13), Just(DTMF)].prop_map(Step::Number),
+        1 => prop_oneof![Just(PCMA), Just(PCMU), Just(13), Just(DTMF), Just(common::number("FLEX"))].prop_map(Step::Number),
         1 => (0..500_u32).prop_map(Step::Length),
         1 => any::<(u8, u16)>().prop_map(|(code, duration)| Step::Key(code, duration)),
         1 => (0..4_usize).prop_map(Step::Update),

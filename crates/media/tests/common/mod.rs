@@ -2,6 +2,8 @@
 #![allow(dead_code, reason = "each test program uses a part of it")]
 #![allow(unreachable_pub, reason = "shared by several test programs")]
 
+pub mod codecs;
+
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -21,6 +23,9 @@ pub fn registry() -> Registry {
     let mut registry = Registry::new();
     registry.register(Box::new(g711::Pcma));
     registry.register(Box::new(g711::Pcmu));
+    for codec in codecs::all() {
+        registry.register(Box::new(codec));
+    }
     registry
 }
 
@@ -54,6 +59,24 @@ pub fn leg(side: Side, payload_type: u8) -> LegSpec {
         cn_recv: None,
         send: true,
         receive: true,
+    }
+}
+
+/// A leg in a codec of `codecs`, under a number that is its own.
+pub fn leg_in(side: Side, (name, clock_rate, channels): (&str, u32, u8)) -> LegSpec {
+    let mut leg = leg(side, number(name));
+    leg.format.name = name.to_owned();
+    leg.format.clock_rate = clock_rate;
+    leg.format.channels = channels;
+    leg
+}
+
+/// The payload number of a codec here.
+pub fn number(name: &str) -> u8 {
+    match name {
+        "PCMU" => PCMU,
+        "PCMA" => PCMA,
+        name => 96 + name.as_bytes()[0] % 4,
     }
 }
 
